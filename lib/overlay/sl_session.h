@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SL_SESSION_H
+#define SL_SESSION_H
+/*
+ * Link sessions and the two tables the workers read: receiver index -> session, and peer -> what to send with.
+ *
+ * A session is one Noise session: both keys, the replay window, the send counter. A peer can have several at once
+ * (current, pending, previous); each has its own receiver index and an index names exactly one session object.
+ *
+ * Ownership and publishing:
+ *   - control creates a session, installs it under its index (release), later retires it: out of the table at once,
+ *     freed through the table's `reclaim` callback after a grace period (RCU in the daemon, at once in a simulator).
+ *     Keys are wiped when it is freed.
+ *   - workers look up with an acquire load and use what they get until they report quiescent.
+ *   - everything above the first "written by" comment is immutable after install.
+ *
+ * The receiver index is ours to choose: [ random : 32 - slot_bits | slot : slot_bits ]. slot is the table's row, so a
+ * look-up is one load and one compare; its low owner_bits name the owner worker, so that a worker which
+ * receives another's frame sees it without a look-up.
+ */
+#include "../crypto/sl_nonce.h"
+#include "../crypto/sl_replay.h"
+#include "sl_addr.h"
+#include "sl_mmp.h"
+#include "sl_wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SL_CACHE_LINE 64
+#define SL_PEER_NONE UINT32_MAX
+
+struct sl_path; /* lib/pipeline: the ready-made outer headers towards one address. Opaque here. */
+struct sl_session_table;
+
+/* Events a session may ask its owner worker to report once (struct sl_session.notify). */
+#define SL_NOTIFY_FIRST_FRAME 0x01 /* the next authentic frame */
+#define SL_NOTIFY_ADDRESS 0x02	   /* the next authentic, highest frame whose source differs from rx_addr_hash */
+
+struct sl_session {
+	/* Immutable after install. */
+	uint32_t rx_index; /* ours: what the peer puts on frames to us */
+	uint32_t tx_index; /* theirs: what we put on frames to them */
+	uint32_t peer_id;  /* row of the peer table */
+	uint16_t owner;	   /* worker that receives on it */
+	uint8_t is_initiator; /* of this handshake */
+	uint8_t reserved;
+	uint64_t origin_us; /* monotonic time our inner timestamps count from; set before it becomes a row's tx */
+	uint8_t rx_key[SL_KEY_BYTES] __attribute__((aligned(SL_CACHE_LINE)));
+	uint8_t tx_key[SL_KEY_BYTES];
+
+	/* Written by control, read by workers (relaxed): */
+	uint8_t tx_flags __attribute__((aligned(SL_CACHE_LINE))); /* K as it is sent on this session, and SP */
+	uint8_t notify; /* SL_NOTIFY_*: set by control, taken (exchanged to 0) by the owner worker */
+	uint64_t rx_addr_hash; /* sl_addr_hash() of the peer's current address */
+
+	/* Written by the owner worker alone, read by control (relaxed): */
+	struct sl_replay replay __attribute__((aligned(SL_CACHE_LINE)));
+	struct sl_mmp_rx mmp;
+	uint64_t open_failures;	    /* frames that did not authenticate */
+	uint64_t replays;
+
+	/* Written by any lcore, atomically: */
+	struct sl_nonce tx_counter __attribute__((aligned(SL_CACHE_LINE)));
+	uint64_t tx_bytes; /* whole FMP packets; added once per burst and session */
+};
+
+/*
+ * One row per peer, at a fixed place while the peer exists; workers reach it by peer_id from the next hop.
+ * Writer: control. Readers: workers. Pointers are stored with release and retired like sessions.
+ */
+struct sl_peer_row {
+	struct sl_session *tx;	    /* session to seal with; NULL = no link */
+	const struct sl_path *path; /* outer headers to its current address; NULL = unresolved */
+	uint32_t generation;	    /* raised whenever the row gets another peer */
+	uint32_t reserved;
+} __attribute__((aligned(SL_CACHE_LINE)));
+
+struct sl_session_table_config {
+	uint32_t max_sessions; /* rounded up to a power of two, 16 .. 1 << 20 */
+	uint32_t max_peers;    /* rows of the peer table */
+	uint16_t workers;      /* 1 .. 128; owner of a slot = (slot & (owner mask)) % workers */
+	/* Called when nothing new can reach obj; must call fn(fn_arg, obj) once no reader holds it. NULL = at once. */
+	void (*reclaim)(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
+	void *reclaim_arg;
+};
+
+/* All keys live in one locked arena of the table that stays out of core files. NULL and errno. */
+struct sl_session_table *sl_session_table_create(const struct sl_session_table_config *config) SL_MUST_CHECK;
+/* Frees everything, wiping; no reader may be left. */
+void sl_session_table_destroy(struct sl_session_table *t);
+
+/* --- control ------------------------------------------------------------------------------------------------- */
+
+/* A free index (and slot) owned by the given worker, random above the slot; 0, or -ENOSPC when the table is full. */
+int sl_session_index_reserve(struct sl_session_table *t, uint16_t owner, uint32_t *rx_index) SL_MUST_CHECK;
+/* Gives back an index that never got a session. */
+void sl_session_index_release(struct sl_session_table *t, uint32_t rx_index);
+/*
+ * Makes and publishes the session of a reserved index. keys are copied. NULL with ENOMEM never happens for a
+ * reserved index: its memory is set aside with it.
+ */
+struct sl_session *sl_session_install(struct sl_session_table *t, uint32_t rx_index, uint32_t tx_index,
+	uint32_t peer_id, bool is_initiator, const struct sl_noise_keys *keys, uint64_t now_us);
+/* Unpublishes; index, memory and keys go when no reader holds it. */
+void sl_session_retire(struct sl_session_table *t, struct sl_session *s);
+uint32_t sl_session_count(const struct sl_session_table *t);
+size_t sl_session_table_bytes(const struct sl_session_table *t); /* memory held, for sizing */
+
+/* --- any lcore ----------------------------------------------------------------------------------------------- */
+
+/* The fields below are the table's read side; only the inline functions touch them. */
+struct sl_session_view {
+	struct sl_session **slots; /* release / acquire */
+	struct sl_peer_row *peers;
+	uint32_t slot_mask;
+	uint32_t owner_mask;
+	uint32_t max_peers;
+	uint16_t workers;
+};
+const struct sl_session_view *sl_session_table_view(const struct sl_session_table *t);
+
+static inline uint16_t
+sl_session_owner(const struct sl_session_view *v, uint32_t rx_index)
+{
+	return (uint16_t)((rx_index & v->owner_mask) % v->workers);
+}
+
+/* NULL when the index is unknown. */
+static inline struct sl_session *
+sl_session_lookup(const struct sl_session_view *v, uint32_t rx_index)
+{
+	struct sl_session *s = __atomic_load_n(&v->slots[rx_index & v->slot_mask], __ATOMIC_ACQUIRE);
+
+	return s && s->rx_index == rx_index ? s : NULL;
+}
+
+static inline struct sl_peer_row *
+sl_session_peer(const struct sl_session_view *v, uint32_t peer_id)
+{
+	return &v->peers[peer_id];
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

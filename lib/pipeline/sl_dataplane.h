@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SL_DATAPLANE_H
+#define SL_DATAPLANE_H
+/*
+ * The data plane: ports, workers, and control's door to both.
+ *
+ * Workers (one lcore each) poll a receive queue of every port they serve and take each frame from receive to transmit
+ * in one pass (transit.c). What is not theirs goes to control through bounded rings: handshake packets, opened link
+ * messages, datagrams without a next hop, neighbour traffic. A full ring drops and counts.
+ * Control transmits on a queue of its own per port.
+ *
+ * Threads: everything here is control's, after EAL is up, except what says otherwise. Order: create, port_add for
+ * each port, transport_add, start, poll ... , stop, destroy.
+ * Who frees a frame: docs/pipeline.md and the comment that opens transit.c.
+ */
+#include "../crypto/sl_aead.h"
+#include "../overlay/sl_session.h"
+#include "../routing/sl_fib.h"
+#include "sl_verdict.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SL_PORTS_MAX 16
+#define SL_PORT_ADDRS_MAX 8
+#define SL_ROUTES_MAX 32
+#define SL_NAME_SIZE 64
+
+struct sl_dataplane;
+
+/* An address of the port itself, with its on-link prefix. */
+struct sl_ifaddr {
+	uint8_t family; /* 4 or 6 */
+	uint8_t prefix_len;
+	uint8_t ip[16];
+};
+
+/* A static route: destinations in the prefix go through the gateway (on-link for one of the port's addresses). */
+struct sl_static_route {
+	uint8_t family; /* 4 or 6 */
+	uint8_t prefix_len;
+	uint8_t prefix[16];
+	uint8_t gateway[16];
+};
+
+struct sl_port_config {
+	char name[SL_NAME_SIZE];   /* the operator's name for it */
+	char device[256];	   /* EAL device: PCI address, or a virtual device with arguments as --vdev takes it */
+	uint16_t mtu;		   /* IP MTU of the link, bytes; 0 = the device's */
+	uint16_t vlan;		   /* our frames' VLAN id, 0 = untagged */
+	uint16_t rx_descriptors, tx_descriptors; /* 0 = 1024 */
+	struct sl_ifaddr addrs[SL_PORT_ADDRS_MAX];
+	unsigned addr_count;
+	struct sl_static_route routes[SL_ROUTES_MAX];
+	unsigned route_count;
+};
+
+struct sl_dataplane_config {
+	uint16_t workers;	/* 1 .. 32; each needs an lcore that is not control's */
+	uint32_t mbufs;		/* per pool */
+	uint16_t mbuf_data_size; /* bytes of data room, 0 = for the largest mtu */
+	uint32_t ring_size;	/* worker -> control, entries */
+	uint32_t hop_cache_entries; /* per worker */
+	uint16_t burst;		/* frames a poll, 0 = 32, at most 64 */
+	const struct sl_aead_backend *aead;
+	bool measure_cycles;	/* count TSC per stage group (two reads a burst) */
+};
+
+/*
+ * What control gets out of the rings; called from sl_dataplane_poll() on control's thread. Bytes are valid during the
+ * call. Link plaintext begins with the message type.
+ */
+struct sl_dataplane_sink {
+	void *arg;
+	void (*handshake)(void *arg, const struct sl_addr *from, const uint8_t *packet, size_t len);
+	void (*message)(void *arg, uint32_t rx_index, uint32_t peer_id, uint8_t flags, const uint8_t *msg, size_t len);
+	/* A datagram that the worker could not forward itself: local, no hop known. May be rewritten by the callee. */
+	void (*datagram)(void *arg, uint32_t peer_id, uint8_t flags, uint8_t *msg, size_t len);
+	/* A datagram that was forwarded and shows coordinates: msg is its head, as many bytes as carry them. */
+	void (*learn)(void *arg, const uint8_t *msg, size_t len);
+	/* Larger than the outgoing link: msg is its head. */
+	void (*too_big)(void *arg, const uint8_t *msg, size_t len, uint16_t mtu);
+	void (*first_frame)(void *arg, uint32_t rx_index, uint8_t flags);
+	void (*roamed)(void *arg, uint32_t rx_index, const struct sl_addr *from);
+	/* A beacon of the raw Ethernet transport: 32-byte x-only key. */
+	void (*beacon)(void *arg, const struct sl_addr *from, const uint8_t *xonly);
+};
+
+/* view and fib are read by workers; both outlive the data plane. NULL and errno. */
+struct sl_dataplane *sl_dataplane_create(const struct sl_dataplane_config *config, const struct sl_session_view *view,
+	const struct sl_fib_ref *fib, const struct sl_dataplane_sink *sink) SL_MUST_CHECK;
+void sl_dataplane_destroy(struct sl_dataplane *dp);
+
+/*
+ * Brings a port up (device created if virtual, queues, offloads as the device has them). Returns the port's index or
+ * -errno; *error points to static text that names the step which failed.
+ */
+int sl_dataplane_port_add(struct sl_dataplane *dp, const struct sl_port_config *port, const char **error) SL_MUST_CHECK;
+
+/* A UDP transport: its port number on the given addresses of all ports (any = all), or raw Ethernet on one port. */
+struct sl_dataplane_transport {
+	uint8_t id;	/* sl_addr.transport */
+	uint8_t kind;	/* SL_ADDR_UDP4 = UDP (both families), SL_ADDR_ETH */
+	uint16_t mtu;	/* largest FMP packet, bytes */
+	/* UDP: */
+	uint16_t udp_port;
+	bool bind_any4, bind_any6;
+	struct sl_ifaddr bind; /* when neither any flag is set */
+	/* Ethernet: */
+	uint16_t port; /* port index */
+	uint16_t ethertype; /* 0x2121 */
+};
+int sl_dataplane_transport_add(struct sl_dataplane *dp, const struct sl_dataplane_transport *t) SL_MUST_CHECK;
+
+/* Launches the workers. 0 or -errno. */
+int sl_dataplane_start(struct sl_dataplane *dp) SL_MUST_CHECK;
+/* Stops workers and ports; returns when all are idle. */
+void sl_dataplane_stop(struct sl_dataplane *dp);
+
+/*
+ * Control's turn: drains at most `budget` entries of each source, answers neighbours, reclaims. Returns the number of
+ * entries handled. now_us: the clock below.
+ */
+unsigned sl_dataplane_poll(struct sl_dataplane *dp, unsigned budget, uint64_t now_us);
+/* Monotonic microseconds from the TSC, the same clock that workers stamp with. Any thread. */
+uint64_t sl_dataplane_now_us(void);
+
+/* Sends one FMP packet from control. 0, -EHOSTUNREACH (no route or neighbour; resolution is started), -ENOBUFS, -EMSGSIZE. */
+int sl_dataplane_transmit(struct sl_dataplane *dp, const struct sl_addr *to, const uint8_t *packet, size_t len,
+	uint64_t now_us) SL_MUST_CHECK;
+/* Raw Ethernet beacon with our key on a transport. */
+int sl_dataplane_beacon(struct sl_dataplane *dp, uint8_t transport, const uint8_t xonly[32]) SL_MUST_CHECK;
+/*
+ * Publishes the outer headers towards addr as the path of a peer, now or as soon as the neighbour is resolved, and
+ * keeps it current. addr NULL = withdraw.
+ */
+void sl_dataplane_path_set(struct sl_dataplane *dp, uint32_t peer_id, const struct sl_addr *addr, uint64_t now_us);
+/* Calls fn(fn_arg, obj) from a later sl_dataplane_poll() (or stop) when no worker can hold obj (RCU). Never waits. */
+void sl_dataplane_reclaim(struct sl_dataplane *dp, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
+
+/* --- for the operator (values are read relaxed while workers run) ------------------------------------------------- */
+
+struct sl_worker_stats {
+	uint64_t rx, tx; /* frames */
+	uint64_t rx_bytes, tx_bytes;
+	uint64_t verdicts[SL_VERDICT_COUNT]; /* rx = sum of all verdicts; tx = verdicts[SL_FORWARD] */
+	uint64_t busy_tsc, idle_tsc;   /* while a poll found frames / found none */
+	uint64_t polls, busy_polls;
+	uint64_t punt_ring_full, event_ring_full;
+};
+uint16_t sl_dataplane_workers(const struct sl_dataplane *dp);
+void sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct sl_worker_stats *stats);
+unsigned sl_dataplane_worker_lcore(const struct sl_dataplane *dp, uint16_t worker);
+
+struct sl_port_stats {
+	char name[SL_NAME_SIZE];
+	char driver[32];
+	uint8_t mac[6];
+	bool link_up;
+	uint32_t link_mbps;
+	uint16_t queues;
+	uint16_t mtu;
+	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes, rx_missed, rx_errors, rx_nombuf, tx_errors;
+	uint64_t control_tx, control_tx_dropped;
+};
+uint16_t sl_dataplane_ports(const struct sl_dataplane *dp);
+int sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_port_stats *stats) SL_MUST_CHECK;
+
+struct sl_neigh_info {
+	struct sl_ifaddr ip;
+	uint8_t mac[6];
+	uint16_t port;
+	const char *state; /* "reachable", "incomplete", "failed" */
+	uint32_t age_s;
+};
+typedef void (*sl_neigh_fn)(void *arg, const struct sl_neigh_info *info);
+void sl_dataplane_for_each_neigh(const struct sl_dataplane *dp, sl_neigh_fn fn, void *arg);
+/* Buffers free and in all, of all pools. */
+void sl_dataplane_buffers(const struct sl_dataplane *dp, uint32_t *free_count, uint32_t *total);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
