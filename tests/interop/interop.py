@@ -38,8 +38,28 @@ NODES = {
           "npub1y3jnatzrgjyqqtxqdwlm0ug0uxyerc6lnljrqtd75mfr20wq4vwqskmn49",
           "fd53:d228:d23:b402:40f8:2bcf:5482:9611"),
 }
-ADDR = {"a": "10.77.1.1", "b": "10.77.2.1"}
-RELAY = {"a": "10.77.1.2", "b": "10.77.2.2"}
+# What a link runs over: addresses of the nodes and of the relay, on one veth pair each.
+ADDR = {"udp4": {"a": "10.77.1.1", "b": "10.77.2.1"}, "udp6": {"a": "fc77:1::1", "b": "fc77:2::1"}}
+RELAY = {"udp4": {"a": "10.77.1.2", "b": "10.77.2.2"}, "udp6": {"a": "fc77:1::2", "b": "fc77:2::2"}}
+PREFIX = {"udp4": 24, "udp6": 64}
+MAC = {"a": "02:00:00:00:0a:01", "b": "02:00:00:00:0b:01"}
+RELAY_MAC = {"a": "02:00:00:00:0a:02", "b": "02:00:00:00:0b:02"}
+
+
+def endpoint(over, addr, mac, interface):
+    """The address entry of a peer in FIPS's configuration."""
+    if over == "eth":
+        return f"      - transport: ethernet\n        addr: \"{interface}/{mac}\"\n"
+    host = f"[{addr}]" if over == "udp6" else addr
+    return f"      - transport: udp\n        addr: \"{host}:2121\"\n"
+
+
+def peer(who, alias, entry):
+    return f"  - npub: \"{NODES[who][1]}\"\n    alias: {alias}\n    addresses:\n{entry}"
+
+
+def peers(entries):
+    return "peers:\n" + "".join(entries) if entries else "peers: []\n"
 
 
 class Lab:
@@ -59,11 +79,14 @@ class Lab:
             sh("ip", "link", "add", near, "type", "veth", "peer", "name", far)
             sh("ip", "link", "set", near, "netns", self.ns(n), "name", "eth0")
             sh("ip", "link", "set", far, "netns", self.ns("r"), "name", f"eth{n}")
-            for ns, dev in ((n, "eth0"), ("r", f"eth{n}")):
+            for ns, dev, mac in ((n, "eth0", MAC[n]), ("r", f"eth{n}", RELAY_MAC[n])):
+                self.ip(ns, "link", "set", dev, "address", mac)
                 sh("ip", "netns", "exec", self.ns(ns), "ethtool", "-K", dev, "tx", "off", "tso", "off", "gso", "off",
                    "gro", "off", quiet=True)
                 self.ip(ns, "link", "set", dev, "up")
-            self.ip(n, "addr", "add", f"{ADDR[n]}/24", "dev", "eth0")
+            for over, prefix in PREFIX.items():
+                self.ip(n, "addr", "add", f"{ADDR[over][n]}/{prefix}", "dev", "eth0",
+                        *(["nodad"] if over == "udp6" else []))
 
     def ns(self, n):
         return f"si{self.id}{n}"
@@ -125,17 +148,17 @@ def sh(*args, quiet=False):
     return r.stdout
 
 
-def fips_config(lab, n, dials, mtu=1280):
-    secret = NODES[n][0]
-    peers = ""
-    if dials:
-        peers = (f"peers:\n  - npub: \"{NODES['r'][1]}\"\n    alias: relay\n    addresses:\n      - transport: udp\n"
-                 f"        addr: \"{RELAY[n]}:2121\"\n")
+def fips_config(lab, n, over, dials):
+    entry = endpoint(over, RELAY.get(over, {}).get(n), RELAY_MAC[n], "eth0")
+    if over == "eth":
+        transport = ("  ethernet:\n    interface: eth0\n    announce: false\n    listen: true\n"
+                     "    accept_connections: true\n")
+    else:
+        transport = f"  udp:\n    bind_addr: \"{'[::]' if over == 'udp6' else '0.0.0.0'}:2121\"\n"
     return lab.write(f"fips-{n}.yaml", f"""
 node:
   identity:
-    nsec: "{secret}"
-  log_level: info
+    nsec: "{NODES[n][0]}"
   control:
     socket_path: "{lab.path(f'fips-{n}.sock')}"
 tun:
@@ -147,20 +170,23 @@ dns:
   bind_addr: "::1"
   port: 5354
 transports:
-  udp:
-    bind_addr: "0.0.0.0:2121"
-    mtu: {mtu}
-{peers}""")
+{transport}{peers([peer("r", "relay", entry)] if dials else [])}""")
 
 
-def relay_fips_config(lab, dials):
-    peers = "peers: []\n"
-    if dials:
-        peers = "peers:\n" + "".join(
-            f"  - npub: \"{NODES[n][1]}\"\n    alias: node-{n}\n    addresses:\n      - transport: udp\n"
-            f"        addr: \"{ADDR[n]}:2121\"\n" for n in dials)
+def relay_peers(over, dials, interface):
+    return peers([peer(n, f"node-{n}", endpoint(over, ADDR.get(over, {}).get(n), MAC[n], interface(n))) for n in dials])
+
+
+def relay_fips_config(lab, over, dials):
     for n in "ab":
-        lab.ip("r", "addr", "replace", f"{RELAY[n]}/24", "dev", f"eth{n}")
+        for o, prefix in PREFIX.items():
+            lab.ip("r", "addr", "replace", f"{RELAY[o][n]}/{prefix}", "dev", f"eth{n}",
+                   *(["nodad"] if o == "udp6" else []))
+    if over == "eth":
+        transport = "  ethernet:\n" + "".join(
+            f"    {n}:\n      interface: eth{n}\n      accept_connections: true\n" for n in "ab")
+    else:
+        transport = f"  udp:\n    bind_addr: \"{'[::]' if over == 'udp6' else '0.0.0.0'}:2121\"\n"
     return lab.write("relay-fips.yaml", f"""
 node:
   identity:
@@ -172,20 +198,18 @@ tun:
 dns:
   enabled: false
 transports:
-  udp:
-    bind_addr: "0.0.0.0:2121"
-{peers}""")
+{transport}{relay_peers(over, dials, lambda n: f"eth{n}")}""")
 
 
-def relay_config(lab, dials):
-    peers = "peers: []\n"
-    if dials:
-        peers = "peers:\n" + "".join(
-            f"  - npub: \"{NODES[n][1]}\"\n    alias: node-{n}\n    addresses:\n      - transport: udp\n"
-            f"        addr: \"{ADDR[n]}:2121\"\n" for n in dials)
+def relay_config(lab, over, dials):
+    if over == "eth":
+        transport = "  ethernet:\n" + "".join(
+            f"    {n}:\n      interface: port-{n}\n      accept_connections: true\n" for n in "ab")
+    else:
+        transport = f"  udp:\n    bind_addr: \"{'[::]' if over == 'udp6' else '0.0.0.0'}:2121\"\n    mtu: 1280\n"
     ports = "".join(
         f"    - name: port-{n}\n      device: \"net_af_packet{i},iface=eth{n},qdisc_bypass=1\"\n"
-        f"      addresses: [\"{RELAY[n]}/24\"]\n" for i, n in enumerate("ab"))
+        f"      addresses: [\"{RELAY['udp4'][n]}/24\", \"{RELAY['udp6'][n]}/64\"]\n" for i, n in enumerate("ab"))
     return lab.write("relay.yaml", f"""
 node:
   identity:
@@ -193,10 +217,7 @@ node:
   control:
     socket_path: "{lab.path('relay.sock')}"
 transports:
-  udp:
-    bind_addr: "0.0.0.0:2121"
-    mtu: 1280
-{peers}dataplane:
+{transport}{relay_peers(over, dials, lambda n: f"port-{n}")}dataplane:
   idle_sleep_us: 50
   ports:
 {ports}""")
@@ -205,12 +226,12 @@ transports:
 class Relay:
     """Ours, or one of the reference for the baseline."""
 
-    def __init__(self, lab, kind, dials):
+    def __init__(self, lab, kind, over, dials):
         self.lab, self.kind = lab, kind
         if kind == "sluice":
-            lab.start("r", "relay", os.environ["SLUICED"], "-c", relay_config(lab, dials))
+            lab.start("r", "relay", os.environ["SLUICED"], "-c", relay_config(lab, over, dials))
         else:
-            lab.start("r", "relay", os.environ["SLUICE_FIPS_BIN"], "-c", relay_fips_config(lab, dials))
+            lab.start("r", "relay", os.environ["SLUICE_FIPS_BIN"], "-c", relay_fips_config(lab, over, dials))
 
     def show(self, what):
         if self.kind == "sluice":
@@ -302,20 +323,22 @@ def iperf(lab, server, client, seconds):
 
 
 SCENARIOS = {
-    # name: (which nodes dial the relay, which nodes the relay dials)
-    "they dial us": ("ab", ""),
-    "we dial them": ("", "ab"),
-    "both dial": ("ab", "ab"),
+    # name: (what links run over, which nodes dial the relay, which nodes the relay dials, TCP runs too)
+    "they dial us": ("udp4", "ab", "", True),
+    "we dial them": ("udp4", "", "ab", True),
+    "both dial": ("udp4", "ab", "ab", False),
+    "over IPv6": ("udp6", "a", "b", False),
+    "raw Ethernet": ("eth", "a", "b", False),
 }
 
 
 def scenario(rep, kind, name, args):
-    fips_dials, relay_dials = SCENARIOS[name]
+    over, fips_dials, relay_dials, tcp = SCENARIOS[name]
     lab = Lab()
     try:
-        relay = Relay(lab, kind, relay_dials)
+        relay = Relay(lab, kind, over, relay_dials)
         for n in "ab":
-            lab.start(n, f"fips-{n}", os.environ["SLUICE_FIPS_BIN"], "-c", fips_config(lab, n, n in fips_dials))
+            lab.start(n, f"fips-{n}", os.environ["SLUICE_FIPS_BIN"], "-c", fips_config(lab, n, over, n in fips_dials))
         took = wait_for("both links", 40, lambda: all(fips_connected(lab, n) for n in "ab"))
         if not rep.ok(took is not None, f"{name}: both links up" + (f" after {took:.1f} s" if took else "")):
             for log in ("relay", "fips-a", "fips-b"):
@@ -329,7 +352,7 @@ def scenario(rep, kind, name, args):
         for n, o in (("a", "b"), ("b", "a")):
             sent, got, rtt = ping(lab, n, o, args.pings)
             rep.ok(sent == args.pings and got == sent, f"{name}: {n} pings {o}: {got} of {sent} answered, mean {rtt} ms")
-        if args.seconds:
+        if tcp and args.seconds:
             for server, client in (("a", "b"), ("b", "a")):
                 mbps, secs = iperf(lab, server, client, args.seconds)
                 rep.ok(mbps > 1 and secs > args.seconds * 0.9,
