@@ -50,6 +50,11 @@ struct sl_port_config {
 	uint16_t mtu;		   /* IP MTU of the link, bytes; 0 = the device's */
 	uint16_t vlan;		   /* our frames' VLAN id, 0 = untagged */
 	uint16_t rx_descriptors, tx_descriptors; /* 0 = 1024 */
+	/*
+	 * Take IPv4 and UDP checksums of received frames for good. For virtual links (veth under af_packet) whose other end
+	 * leaves them to a NIC that is not there: such frames are sound but their checksum field is not.
+	 */
+	bool ignore_rx_checksum;
 	struct sl_ifaddr addrs[SL_PORT_ADDRS_MAX];
 	unsigned addr_count;
 	struct sl_static_route routes[SL_ROUTES_MAX];
@@ -64,7 +69,9 @@ struct sl_dataplane_config {
 	uint32_t hop_cache_entries; /* per worker */
 	uint16_t burst;		/* frames a poll, 0 = 32, at most 64 */
 	const struct sl_aead_backend *aead;
-	bool measure_cycles;	/* count TSC per stage group (two reads a burst) */
+	bool measure_cycles;	/* count TSC busy and idle (one more read a poll) */
+	/* Sleep this long after many empty polls, microseconds; 0 = never. For cores that workers share with others. */
+	uint32_t idle_sleep_us;
 };
 
 /*
@@ -142,12 +149,13 @@ void sl_dataplane_reclaim(struct sl_dataplane *dp, void (*fn)(void *fn_arg, void
 /* --- for the operator (values are read relaxed while workers run) ------------------------------------------------- */
 
 struct sl_worker_stats {
-	uint64_t rx, tx; /* frames */
+	uint64_t rx, tx; /* frames; rx = from ports and from other workers */
+	uint64_t handoff_in; /* of rx: from other workers */
 	uint64_t rx_bytes, tx_bytes;
 	uint64_t verdicts[SL_VERDICT_COUNT]; /* rx = sum of all verdicts; tx = verdicts[SL_FORWARD] */
 	uint64_t busy_tsc, idle_tsc;   /* while a poll found frames / found none */
 	uint64_t polls, busy_polls;
-	uint64_t punt_ring_full, event_ring_full;
+	uint64_t punt_ring_full, event_ring_full, learn_ring_full;
 };
 uint16_t sl_dataplane_workers(const struct sl_dataplane *dp);
 void sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct sl_worker_stats *stats);
