@@ -16,6 +16,7 @@
 #include "../crypto/sl_aead.h"
 #include "../overlay/sl_session.h"
 #include "../routing/sl_fib.h"
+#include "sl_ifaddr.h"
 #include "sl_verdict.h"
 
 #ifdef __cplusplus
@@ -23,26 +24,9 @@ extern "C" {
 #endif
 
 #define SL_PORTS_MAX 16
-#define SL_PORT_ADDRS_MAX 8
-#define SL_ROUTES_MAX 32
 #define SL_NAME_SIZE 64
 
 struct sl_dataplane;
-
-/* An address of the port itself, with its on-link prefix. */
-struct sl_ifaddr {
-	uint8_t family; /* 4 or 6 */
-	uint8_t prefix_len;
-	uint8_t ip[16];
-};
-
-/* A static route: destinations in the prefix go through the gateway (on-link for one of the port's addresses). */
-struct sl_static_route {
-	uint8_t family; /* 4 or 6 */
-	uint8_t prefix_len;
-	uint8_t prefix[16];
-	uint8_t gateway[16];
-};
 
 struct sl_port_config {
 	char name[SL_NAME_SIZE];   /* the operator's name for it */
@@ -175,14 +159,7 @@ struct sl_port_stats {
 uint16_t sl_dataplane_ports(const struct sl_dataplane *dp);
 int sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_port_stats *stats) SL_MUST_CHECK;
 
-struct sl_neigh_info {
-	struct sl_ifaddr ip;
-	uint8_t mac[6];
-	uint16_t port;
-	const char *state; /* "reachable", "incomplete", "failed" */
-	uint32_t age_s;
-};
-typedef void (*sl_neigh_fn)(void *arg, const struct sl_neigh_info *info);
+/* struct sl_neigh_info: sl_ifaddr.h */
 void sl_dataplane_for_each_neigh(const struct sl_dataplane *dp, sl_neigh_fn fn, void *arg);
 /* Buffers free and in all, of all pools. */
 void sl_dataplane_buffers(const struct sl_dataplane *dp, uint32_t *free_count, uint32_t *total);

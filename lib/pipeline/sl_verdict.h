@@ -18,11 +18,13 @@ extern "C" {
 	X(DROP_ETHERTYPE, "drop_ethertype", "not IPv4, IPv6, ARP or the FIPS EtherType")                               \
 	X(DROP_VLAN, "drop_vlan", "a VLAN that the port is not on, or more than one tag")                              \
 	X(DROP_NOT_OURS, "drop_not_ours", "destination MAC or IP address is not this port's")                          \
+	X(DROP_SOURCE, "drop_source", "source address is multicast, unspecified or our own, or source port 0")         \
 	X(DROP_TRUNCATED, "drop_truncated", "shorter than its headers say")                                            \
 	X(DROP_IP_HEADER, "drop_ip_header", "bad version, header length, total length or header checksum")             \
 	X(DROP_FRAGMENT, "drop_fragment", "IP fragment")                                                               \
 	X(DROP_EXTENSION, "drop_extension", "IPv6 extension header chain too long or of an unknown kind")              \
 	X(DROP_IP_PROTOCOL, "drop_ip_protocol", "neither UDP nor ICMP")                                                \
+	X(DROP_ICMP, "drop_icmp", "ICMP of a kind that is not answered here")                                          \
 	X(DROP_UDP_PORT, "drop_udp_port", "UDP to a port no transport listens on")                                     \
 	X(DROP_UDP_LENGTH, "drop_udp_length", "UDP length disagrees with the IP length")                               \
 	X(DROP_UDP_CHECKSUM, "drop_udp_checksum", "wrong UDP checksum, or none over IPv6")                             \

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SL_PARSE_H
+#define SL_PARSE_H
+/*
+ * From a received frame to an FMP packet: link, IP and UDP headers checked, or one named reason why not.
+ *
+ * struct sl_parse_local says what is ours on one port. Control fills it before launch (init, then addr, udp, eth in
+ * any order); after that it never changes and any number of workers read it.
+ *
+ * sl_parse() is pure: bytes and lengths in, a verdict out; it reads nothing beyond frame[0..len) and nothing is
+ * allocated or written but *out. Any thread. The common frames (untagged IPv4 without options and IPv6 without
+ * extension headers, UDP, to us) are taken inline; whatever is not plainly good goes to sl_parse_slow(), which is
+ * complete by itself and the only place that names a reason. So the inline part may only ever accept, and only what
+ * the slow part accepts with the same result: tests compare the two.
+ *
+ * Checks, in this order (facts: RFC 791, 768, 8200, 4861, 826; link layer facts, sections 4, 17, 19):
+ *	Ethernet header; at most one VLAN tag (802.1Q or 802.1ad, in the frame or stripped by the NIC) with the port's
+ *	VLAN, VID 0 counts as untagged; destination MAC; source MAC not multicast.
+ *	IPv4: lengths (Ethernet padding behind the total length is ignored), header checksum, fragment, destination,
+ *	source; options are skipped.
+ *	IPv6: lengths, destination, source, extension headers (hop-by-hop first, destination options, routing with no
+ *	segments left; at most SL_IP6_EXTENSIONS_MAX; an atomic fragment is a fragment).
+ *	UDP: length equal to what the IP header leaves, source port, our port, checksum (zero is accepted over IPv4 and
+ *	refused over IPv6).
+ *	FMP prefix (sl_packet_classify); NAT punch probes have a verdict of their own.
+ * ARP and neighbour discovery that concern us, and echo requests and "too big" to our addresses, are for control.
+ */
+#include "../overlay/sl_addr.h"
+#include "../overlay/sl_wire.h"
+#include "sl_cksum.h"
+#include "sl_ifaddr.h"
+#include "sl_verdict.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SL_ETHER_BYTES 14
+#define SL_VLAN_BYTES 4
+#define SL_ETHERTYPE_IP4 0x0800
+#define SL_ETHERTYPE_ARP 0x0806
+#define SL_ETHERTYPE_VLAN 0x8100
+#define SL_ETHERTYPE_QINQ 0x88a8
+#define SL_ETHERTYPE_IP6 0x86dd
+#define SL_ETHERTYPE_FIPS 0x2121
+#define SL_IP4_BYTES 20
+#define SL_IP6_BYTES 40
+#define SL_UDP_BYTES 8
+#define SL_IPPROTO_ICMP 1
+#define SL_IPPROTO_UDP 17
+#define SL_IPPROTO_ICMP6 58
+#define SL_ETH_HEADER_BYTES 3 /* raw Ethernet transport: frame type, length (LE) */
+#define SL_ETH_TYPE_DATA 0x00
+#define SL_ETH_TYPE_BEACON 0x01
+#define SL_BEACON_BYTES 34 /* type, version 1, x-only key */
+#define SL_IP6_EXTENSIONS_MAX 8
+
+#define SL_PARSE_UDP_MAX 16
+#define SL_PARSE_IP4_MAX SL_PORT_ADDRS_MAX
+#define SL_PARSE_IP6_MAX (SL_PORT_ADDRS_MAX + 1) /* and the derived link-local address */
+
+/* What the NIC said about a frame: the `hints` of sl_parse(). "Bad" is the same as silence: software looks itself. */
+#define SL_RX_IP_GOOD 0x01u	 /* IPv4 header checksum verified */
+#define SL_RX_L4_GOOD 0x02u	 /* UDP checksum verified */
+#define SL_RX_VLAN_STRIPPED 0x04u /* the tag was taken out of the frame; its TCI is in bits 16..31 */
+#define SL_RX_VLAN_TCI(tci) ((uint32_t)(tci) << 16)
+
+/* A UDP transport as one port hears it. */
+struct sl_parse_udp {
+	uint8_t id;	    /* sl_addr.transport */
+	uint16_t port_wire; /* UDP port as it lies in memory */
+	uint16_t ip4_mask;  /* bit i: listens on ip4[i] */
+	uint16_t ip6_mask;
+	/* As given to sl_parse_local_udp(), to redo the masks when an address is added. */
+	bool any4, any6;
+	struct sl_ifaddr bind;
+};
+
+/* Writer: control before launch. Readers: all workers, then immutable. */
+struct sl_parse_local {
+	uint64_t mac_word;	  /* first 8 bytes of a frame to us, source bytes zero */
+	uint32_t ip4[SL_PARSE_IP4_MAX];	      /* as in memory */
+	uint32_t ip4_broadcast[SL_PARSE_IP4_MAX]; /* of the address's prefix; the address itself when it has none */
+	uint64_t ip6[SL_PARSE_IP6_MAX][2];
+	uint8_t ip4_count, ip6_count, udp_count;
+	bool link_local_derived;  /* ip6[0] is derived from the MAC */
+	bool skip_udp_checksum;	  /* the link delivers checksums that were never filled in: do not look */
+	bool eth;		  /* a raw Ethernet transport on this port */
+	uint8_t eth_id;
+	uint16_t ethertype;	  /* of it, host order */
+	uint16_t vlan;		  /* 0 = untagged */
+	uint16_t link;		  /* port index, for sl_addr.link */
+	uint8_t mac[6];
+	struct sl_parse_udp udp[SL_PARSE_UDP_MAX];
+};
+
+void sl_parse_local_init(struct sl_parse_local *local, const uint8_t mac[6], uint16_t vlan, uint16_t link);
+/*
+ * Adds an address. With the first IPv6 address (unless it is a link-local one) the port also gets the link-local
+ * address derived from its MAC; a port without IPv6 addresses does not speak IPv6. 0, -EINVAL (family, prefix
+ * length, multicast, unspecified), -EEXIST, -ENOSPC.
+ */
+int sl_parse_local_addr(struct sl_parse_local *local, const struct sl_ifaddr *addr) SL_MUST_CHECK;
+/*
+ * Adds a UDP transport: udp_port in host order on all IPv4 (any4) and/or all IPv6 (any6) addresses of the port, or on
+ * `bind` alone, which need not be an address of this port (then the transport is not heard here). bind NULL when a flag
+ * is set. 0, -EINVAL, -ENOSPC.
+ */
+int sl_parse_local_udp(struct sl_parse_local *local, uint8_t id, uint16_t udp_port, bool any4, bool any6,
+	const struct sl_ifaddr *bind) SL_MUST_CHECK;
+/* Sets the raw Ethernet transport. 0, -EINVAL (an EtherType that IP, ARP or VLANs use, or a length), -EEXIST. */
+int sl_parse_local_eth(struct sl_parse_local *local, uint8_t id, uint16_t ethertype) SL_MUST_CHECK;
+
+enum sl_parse_kind {
+	SL_PARSE_ESTABLISHED, /* FMP phase 0, at least SL_ESTABLISHED_MIN_BYTES, length field right */
+	SL_PARSE_HANDSHAKE,   /* FMP msg1 or msg2, exact length */
+	SL_PARSE_NEIGH,	      /* the whole frame is for sl_neigh_input() */
+	SL_PARSE_BEACON,      /* raw Ethernet beacon: offset and len are those of the 32-byte x-only key */
+};
+
+struct sl_parsed {
+	struct sl_addr from; /* not set for NEIGH */
+	uint16_t offset;     /* of the FMP packet from the start of the frame; NEIGH: 0 */
+	uint16_t len;	     /* exact length of the FMP packet: padding is not in it */
+	uint8_t kind;	     /* enum sl_parse_kind */
+};
+
+/* The complete parser. Same contract as sl_parse(). */
+enum sl_verdict sl_parse_slow(const struct sl_parse_local *local, const uint8_t *frame, size_t len, uint32_t hints,
+	struct sl_parsed *out);
+
+/* FMP prefix of a packet that has been unwrapped. */
+static inline enum sl_verdict
+sl_parse_fmp(const uint8_t *packet, size_t len, struct sl_parsed *out)
+{
+	switch (sl_packet_classify(packet, len)) {
+	case SL_PACKET_ESTABLISHED:
+		out->kind = SL_PARSE_ESTABLISHED;
+		return SL_FORWARD;
+	case SL_PACKET_MSG1:
+	case SL_PACKET_MSG2:
+		out->kind = SL_PARSE_HANDSHAKE;
+		return SL_PUNT;
+	case SL_PACKET_SHORT:
+		return SL_DROP_FMP_SHORT;
+	case SL_PACKET_VERSION:
+		/* "NPTC" and "NPTA" (peering facts, hole punching) */
+		if (packet[0] == 0x4e && packet[1] == 0x50 && packet[2] == 0x54 && (packet[3] == 0x43 || packet[3] == 0x41))
+			return SL_DROP_NPT;
+		return SL_DROP_FMP_VERSION;
+	case SL_PACKET_PHASE:
+		return SL_DROP_FMP_PHASE;
+	case SL_PACKET_LENGTH:
+		return SL_DROP_FMP_LENGTH;
+	case SL_PACKET_FLAGS:
+		return SL_DROP_FMP_FLAGS;
+	}
+	return SL_DROP_FMP_PHASE; /* not reached */
+}
+
+/* The transport that listens on UDP port `wire` of the address whose bit is given; NULL when none does. */
+static inline const struct sl_parse_udp *
+sl_parse_udp_lookup(const struct sl_parse_local *local, uint16_t port_wire, unsigned ip4_bit, unsigned ip6_bit)
+{
+	for (unsigned i = 0; i < local->udp_count; i++) {
+		const struct sl_parse_udp *t = &local->udp[i];
+
+		if (t->port_wire == port_wire && ((t->ip4_mask & ip4_bit) | (t->ip6_mask & ip6_bit)))
+			return t;
+	}
+	return NULL;
+}
+
+static inline bool
+sl_parse_fast_ip4(const struct sl_parse_local *local, const uint8_t *f, size_t len, uint32_t hints,
+	struct sl_parsed *out)
+{
+	const uint8_t *ip = f + SL_ETHER_BYTES, *udp = ip + SL_IP4_BYTES;
+	const unsigned total = sl_get16be(ip + 2);
+	const struct sl_parse_udp *t = NULL;
+	uint32_t src, dst, bad = 0;
+	uint16_t port, cksum;
+
+	/* version and header length; not a fragment (the reserved bit is ignored); UDP */
+	if (ip[0] != 0x45 || ((ip[6] & 0x3f) | ip[7]) || ip[9] != SL_IPPROTO_UDP)
+		return false;
+	if (total > len - SL_ETHER_BYTES || total < SL_IP4_BYTES + SL_UDP_BYTES ||
+		sl_get16be(udp + 4) != total - SL_IP4_BYTES)
+		return false;
+	/* 0/8, 127/8, 224/3 cannot be a peer */
+	if ((uint8_t)(ip[12] - 1) >= 223 || ip[12] == 127)
+		return false;
+	if (!(hints & SL_RX_IP_GOOD) && sl_cksum_fold(sl_cksum_add(0, ip, SL_IP4_BYTES)) != 0xffff)
+		return false;
+	memcpy(&src, ip + 12, 4);
+	memcpy(&dst, ip + 16, 4);
+	memcpy(&port, udp + 2, 2);
+	for (unsigned i = 0; i < local->ip4_count; i++) {
+		bad |= (src == local->ip4[i]) | (src == local->ip4_broadcast[i]);
+		if (dst == local->ip4[i])
+			t = sl_parse_udp_lookup(local, port, 1u << i, 0);
+	}
+	if (!t || bad || !(udp[0] | udp[1]))
+		return false;
+	memcpy(&cksum, udp + 6, 2);
+	/* From the addresses to the end in one run: without options the UDP header follows them. */
+	if (!(hints & SL_RX_L4_GOOD) && cksum && !local->skip_udp_checksum &&
+		sl_cksum_fold(sl_cksum_add(sl_cksum_add16(sl_cksum_add16(0, SL_IPPROTO_UDP), (uint16_t)(total - SL_IP4_BYTES)),
+			ip + 12, total - 12)) != 0xffff)
+		return false;
+	memset(&out->from, 0, sizeof(out->from));
+	out->from.kind = SL_ADDR_UDP4;
+	out->from.transport = t->id;
+	out->from.udp_port = sl_get16be(udp);
+	memcpy(out->from.u.ip4, &src, 4);
+	out->offset = SL_ETHER_BYTES + SL_IP4_BYTES + SL_UDP_BYTES;
+	out->len = (uint16_t)(total - SL_IP4_BYTES - SL_UDP_BYTES);
+	return true;
+}
+
+static inline bool
+sl_parse_fast_ip6(const struct sl_parse_local *local, const uint8_t *f, size_t len, uint32_t hints,
+	struct sl_parsed *out)
+{
+	const uint8_t *ip = f + SL_ETHER_BYTES, *udp = ip + SL_IP6_BYTES;
+	const unsigned payload = sl_get16be(ip + 4);
+	const struct sl_parse_udp *t = NULL;
+	uint64_t src[2], dst[2], bad = 0;
+	uint16_t port, cksum;
+
+	if ((ip[0] >> 4) != 6 || ip[6] != SL_IPPROTO_UDP || len < SL_ETHER_BYTES + SL_IP6_BYTES + SL_UDP_BYTES)
+		return false;
+	if (payload > len - SL_ETHER_BYTES - SL_IP6_BYTES || payload < SL_UDP_BYTES || sl_get16be(udp + 4) != payload)
+		return false;
+	/* ff00::/8 cannot be a peer; ::/8 holds the unspecified, loopback and mapped addresses: looked at slowly */
+	if (ip[8] == 0xff || ip[8] == 0)
+		return false;
+	memcpy(src, ip + 8, 16);
+	memcpy(dst, ip + 24, 16);
+	memcpy(&port, udp + 2, 2);
+	for (unsigned i = 0; i < local->ip6_count; i++) {
+		const uint64_t *own = local->ip6[i];
+
+		bad |= !((src[0] ^ own[0]) | (src[1] ^ own[1]));
+		if (!((dst[0] ^ own[0]) | (dst[1] ^ own[1])))
+			t = sl_parse_udp_lookup(local, port, 0, 1u << i);
+	}
+	memcpy(&cksum, udp + 6, 2);
+	if (!t || bad || !cksum || !(udp[0] | udp[1]))
+		return false;
+	if (!(hints & SL_RX_L4_GOOD) && !local->skip_udp_checksum &&
+		sl_cksum_fold(sl_cksum_add(sl_cksum_add16(sl_cksum_add16(0, SL_IPPROTO_UDP), (uint16_t)payload), ip + 8,
+			32 + payload)) != 0xffff)
+		return false;
+	memset(&out->from, 0, sizeof(out->from));
+	out->from.kind = SL_ADDR_UDP6;
+	out->from.transport = t->id;
+	out->from.udp_port = sl_get16be(udp);
+	out->from.link = sl_ip6_is_link_local(ip + 8) ? local->link : 0;
+	memcpy(out->from.u.words, src, 16);
+	out->offset = SL_ETHER_BYTES + SL_IP6_BYTES + SL_UDP_BYTES;
+	out->len = (uint16_t)(payload - SL_UDP_BYTES);
+	return true;
+}
+
+/*
+ * SL_FORWARD: an established frame, go on with it. SL_PUNT: for control, out->kind says what it is. Else the frame is
+ * to be dropped for that reason and *out is undefined. frame: one contiguous buffer from the destination MAC, without
+ * the frame check sequence.
+ */
+static inline enum sl_verdict
+sl_parse(const struct sl_parse_local *local, const uint8_t *frame, size_t len, uint32_t hints, struct sl_parsed *out)
+{
+	uint64_t mac_word;
+	uint16_t ethertype;
+
+	/* The smallest frame of both: IPv4, UDP. To our MAC, and not from a group address. */
+	if (__builtin_expect(len < SL_ETHER_BYTES + SL_IP4_BYTES + SL_UDP_BYTES || local->vlan ||
+			(hints & SL_RX_VLAN_STRIPPED), 0))
+		return sl_parse_slow(local, frame, len, hints, out);
+	memcpy(&mac_word, frame, 8);
+	if (__builtin_expect((mac_word ^ local->mac_word) & 0x0001ffffffffffffull, 0))
+		return sl_parse_slow(local, frame, len, hints, out);
+	ethertype = sl_get16be(frame + 12);
+	if (__builtin_expect(ethertype == SL_ETHERTYPE_IP4 ? sl_parse_fast_ip4(local, frame, len, hints, out) :
+			ethertype == SL_ETHERTYPE_IP6 && sl_parse_fast_ip6(local, frame, len, hints, out), 1))
+		return sl_parse_fmp(frame + out->offset, out->len, out);
+	return sl_parse_slow(local, frame, len, hints, out);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
