@@ -78,35 +78,49 @@ struct sl_peer_row {
 } __attribute__((aligned(SL_CACHE_LINE)));
 
 struct sl_session_table_config {
-	uint32_t max_sessions; /* rounded up to a power of two, 16 .. 1 << 20 */
+	uint32_t max_sessions; /* 1 .. 1 << 20; rounded up so that every worker can own its even share */
 	uint32_t max_peers;    /* rows of the peer table */
 	uint16_t workers;      /* 1 .. 128; owner of a slot = (slot & (owner mask)) % workers */
-	/* Called when nothing new can reach obj; must call fn(fn_arg, obj) once no reader holds it. NULL = at once. */
+	/*
+	 * Called when nothing new can reach obj; must call fn(fn_arg, obj), on control's thread, once no reader holds it.
+	 * NULL = at once.
+	 */
 	void (*reclaim)(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
 	void *reclaim_arg;
 };
 
-/* All keys live in one locked arena of the table that stays out of core files. NULL and errno. */
+/*
+ * All keys live in one arena of the table: kept out of core files and children, locked against swapping as far as the
+ * system's limits allow. Its pages are taken as sessions touch them. NULL and errno (EINVAL, ENOMEM).
+ */
 struct sl_session_table *sl_session_table_create(const struct sl_session_table_config *config) SL_MUST_CHECK;
-/* Frees everything, wiping; no reader may be left. */
+/* Frees everything, wiping; no reader may be left, and no fn that reclaim was given may be called any more. */
 void sl_session_table_destroy(struct sl_session_table *t);
 
 /* --- control ------------------------------------------------------------------------------------------------- */
 
-/* A free index (and slot) owned by the given worker, random above the slot; 0, or -ENOSPC when the table is full. */
+/*
+ * A free index owned by the given worker: a random one of its free slots, random above the slot, never the value that
+ * the slot had last. 0, -ENOSPC when the worker owns no free slot, -EINVAL when there is no such worker.
+ */
 int sl_session_index_reserve(struct sl_session_table *t, uint16_t owner, uint32_t *rx_index) SL_MUST_CHECK;
-/* Gives back an index that never got a session. */
+/* Gives back an index that never got a session. Any other index is left alone. */
 void sl_session_index_release(struct sl_session_table *t, uint32_t rx_index);
 /*
- * Makes and publishes the session of a reserved index. keys are copied. NULL with ENOMEM never happens for a
- * reserved index: its memory is set aside with it.
+ * Makes and publishes the session of a reserved index. keys are copied. Its memory is set aside with the index, so it
+ * cannot run out; NULL with errno EINVAL when the index is not reserved.
  */
 struct sl_session *sl_session_install(struct sl_session_table *t, uint32_t rx_index, uint32_t tx_index,
 	uint32_t peer_id, bool is_initiator, const struct sl_noise_keys *keys, uint64_t now_us);
-/* Unpublishes; index, memory and keys go when no reader holds it. */
+/*
+ * Unpublishes; index, memory and keys go when no reader holds it. Until then the slot is not given out again. The
+ * caller has taken it out of its peer's row before (sl_peer_row.tx).
+ */
 void sl_session_retire(struct sl_session_table *t, struct sl_session *s);
+/* Sessions published now. */
 uint32_t sl_session_count(const struct sl_session_table *t);
-size_t sl_session_table_bytes(const struct sl_session_table *t); /* memory held, for sizing */
+/* Memory that the table can come to hold, all slots used; what is resident follows the sessions. For sizing. */
+size_t sl_session_table_bytes(const struct sl_session_table *t);
 
 /* --- any lcore ----------------------------------------------------------------------------------------------- */
 

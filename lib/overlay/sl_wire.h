@@ -5,7 +5,11 @@
  * Link wire formats: the outer packet (link layer facts, section 4) and the messages inside it (4.7, 8, 15; routing
  * facts, sections 2, 6, 9, 11). Every integer on the wire is little endian. Pure functions over bytes: any thread.
  *
- * parse functions check every length before they read; views point into the caller's buffer.
+ * parse functions take a message from its type byte on, check every length before they read, and give 0 or
+ *   -EBADMSG          too short, too long, or a count that the length does not bear out
+ *   -EPROTONOSUPPORT  a version, size class or signal type this node does not know
+ *   -EINVAL           a value that is never right (another message's type, a count of 0 where one is needed)
+ * Views in the result point into the caller's buffer. Bytes after the last field are allowed (FilterAnnounce: not).
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -239,6 +243,8 @@ int sl_filter_announce_parse(struct sl_filter_announce *f, const uint8_t *msg, s
 void sl_filter_announce_build(uint8_t msg[SL_FILTER_MSG_BYTES], uint64_t sequence, const uint8_t bits[SL_FILTER_BYTES]);
 
 /* Lookups; routing facts, section 11. coords: count * 16 bytes, the node first, its root last. */
+#define SL_LOOKUP_REQUEST_FIXED_BYTES 46
+#define SL_LOOKUP_RESPONSE_FIXED_BYTES 93 /* proof included */
 struct sl_lookup_request {
 	uint64_t request_id;
 	struct sl_node_addr target, origin;
