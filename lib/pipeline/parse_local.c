@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is ours on a port: filled in by control before launch. */
+#include <errno.h>
+#include "sl_parse.h"
+
+static void
+refresh_masks(const struct sl_parse_local *local, struct sl_parse_udp *t)
+{
+	t->ip4_mask = 0;
+	t->ip6_mask = 0;
+	for (unsigned i = 0; i < local->ip4_count; i++)
+		if (t->any4 || (t->bind.family == 4 && memcmp(t->bind.ip, &local->ip4[i], 4) == 0))
+			t->ip4_mask |= (uint16_t)(1u << i);
+	for (unsigned i = 0; i < local->ip6_count; i++)
+		if (t->any6 || (t->bind.family == 6 && memcmp(t->bind.ip, local->ip6[i], 16) == 0))
+			t->ip6_mask |= (uint16_t)(1u << i);
+}
+
+void
+sl_parse_local_init(struct sl_parse_local *local, const uint8_t mac[6], uint16_t vlan, uint16_t link)
+{
+	memset(local, 0, sizeof(*local));
+	memcpy(local->mac, mac, 6);
+	memcpy(&local->mac_word, mac, 6);
+	local->vlan = vlan & 0x0fff;
+	local->link = link;
+}
+
+static int
+add_ip4(struct sl_parse_local *local, const struct sl_ifaddr *addr)
+{
+	uint32_t ip, host;
+
+	if (addr->prefix_len > 32 || addr->ip[0] == 0 || addr->ip[0] == 127 || addr->ip[0] >= 224)
+		return -EINVAL;
+	memcpy(&ip, addr->ip, 4);
+	for (unsigned i = 0; i < local->ip4_count; i++)
+		if (local->ip4[i] == ip)
+			return -EEXIST;
+	if (local->ip4_count == SL_PARSE_IP4_MAX)
+		return -ENOSPC;
+	/* /31 and /32 have no broadcast address (RFC 3021); /0 would be 255.255.255.255, refused anyway. */
+	host = addr->prefix_len < 31 ? __builtin_bswap32(0xffffffffu >> addr->prefix_len) : 0;
+	local->ip4_broadcast[local->ip4_count] = ip | host;
+	local->ip4[local->ip4_count++] = ip;
+	return 0;
+}
+
+static int
+append_ip6(struct sl_parse_local *local, const uint8_t *ip)
+{
+	for (unsigned i = 0; i < local->ip6_count; i++)
+		if (memcmp(local->ip6[i], ip, 16) == 0)
+			return -EEXIST;
+	if (local->ip6_count == SL_PARSE_IP6_MAX)
+		return -ENOSPC;
+	memcpy(local->ip6[local->ip6_count++], ip, 16);
+	return 0;
+}
+
+static int
+add_ip6(struct sl_parse_local *local, const struct sl_ifaddr *addr)
+{
+	static const uint8_t loopback[16] = {[15] = 1}, unspecified[16];
+	uint8_t derived[16];
+
+	if (addr->prefix_len > 128 || addr->ip[0] == 0xff || memcmp(addr->ip, loopback, 16) == 0 ||
+		memcmp(addr->ip, unspecified, 16) == 0)
+		return -EINVAL;
+	if (local->ip6_count == 0 && !sl_ip6_is_link_local(addr->ip)) {
+		sl_ip6_link_local(derived, local->mac);
+		local->link_local_derived = append_ip6(local, derived) == 0;
+	}
+	return append_ip6(local, addr->ip);
+}
+
+int
+sl_parse_local_addr(struct sl_parse_local *local, const struct sl_ifaddr *addr)
+{
+	int rc = addr->family == 4 ? add_ip4(local, addr) : addr->family == 6 ? add_ip6(local, addr) : -EINVAL;
+
+	if (rc == 0)
+		for (unsigned i = 0; i < local->udp_count; i++)
+			refresh_masks(local, &local->udp[i]);
+	return rc;
+}
+
+int
+sl_parse_local_udp(struct sl_parse_local *local, uint8_t id, uint16_t udp_port, bool any4, bool any6,
+	const struct sl_ifaddr *bind)
+{
+	struct sl_parse_udp *t;
+
+	if (udp_port == 0 || (bind == NULL) != (any4 || any6) || (bind && bind->family != 4 && bind->family != 6))
+		return -EINVAL;
+	if (local->udp_count == SL_PARSE_UDP_MAX)
+		return -ENOSPC;
+	t = &local->udp[local->udp_count++];
+	memset(t, 0, sizeof(*t));
+	t->id = id;
+	t->port_wire = __builtin_bswap16(udp_port);
+	t->any4 = any4;
+	t->any6 = any6;
+	if (bind)
+		t->bind = *bind;
+	refresh_masks(local, t);
+	return 0;
+}
+
+int
+sl_parse_local_eth(struct sl_parse_local *local, uint8_t id, uint16_t ethertype)
+{
+	if (ethertype < 0x0600 || ethertype == SL_ETHERTYPE_IP4 || ethertype == SL_ETHERTYPE_IP6 ||
+		ethertype == SL_ETHERTYPE_ARP || ethertype == SL_ETHERTYPE_VLAN || ethertype == SL_ETHERTYPE_QINQ)
+		return -EINVAL;
+	if (local->eth)
+		return -EEXIST;
+	local->eth = true;
+	local->eth_id = id;
+	local->ethertype = ethertype;
+	return 0;
+}
