@@ -78,9 +78,15 @@ struct sl_links_sink {
 	void (*message)(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags);
 	/* New values after a ReceiverReport. */
 	void (*metrics)(void *arg, uint32_t peer_id, const struct sl_link_metrics *m);
+	/* May we have a link with this identity? Asked before a dial, after msg1 has opened and after msg2. NULL = yes. */
+	bool (*allowed)(void *arg, const uint8_t xonly[SL_XONLY_BYTES]);
 };
 
-/* identity, table and sink outlive the links. epoch is drawn here, once. NULL and errno. */
+/*
+ * identity, table and what sink.arg points to outlive the links. epoch is drawn here, once. NULL and errno.
+ * Inbound handshakes hold rows and sessions of the table before they are peers: give it about 128 rows more than
+ * max_peers and four sessions a row; when it is full the oldest of them makes room.
+ */
 struct sl_links *sl_links_create(const struct sl_links_config *config, const struct sl_identity *identity,
 	struct sl_session_table *table, const struct sl_aead_backend *aead, const struct sl_links_sink *sink,
 	uint64_t now_us) SL_MUST_CHECK;
@@ -93,6 +99,8 @@ struct sl_transport_config {
 	bool accept_connections;
 };
 int sl_links_transport_add(struct sl_links *links, const struct sl_transport_config *t) SL_MUST_CHECK;
+/* An address of our own: a handshake packet that claims to come from it is dropped. 0 or -ENOSPC. */
+int sl_links_own_addr_add(struct sl_links *links, const struct sl_addr *addr) SL_MUST_CHECK;
 
 #define SL_PEER_ADDRS_MAX 8
 #define SL_ALIAS_SIZE 64
@@ -106,8 +114,15 @@ struct sl_peer_config {
 };
 /* Adds or replaces a configured peer; it is dialled from the next tick. 0, -EINVAL (bad key), -EEXIST (ourselves). */
 int sl_links_peer_configure(struct sl_links *links, const struct sl_peer_config *p, uint64_t now_us) SL_MUST_CHECK;
-/* Dials an address once without configuring it (a heard beacon, a traversal result). 0 or -errno. */
+/*
+ * Dials an address once without configuring it (a heard beacon, a traversal result). 0, or -EISCONN (there is a link),
+ * -EALREADY (this address is being dialled), -EBUSY (4 addresses are), -EINVAL, -EEXIST (ourselves), -EACCES,
+ * -ENETUNREACH (no such transport), -ENOSPC, -ENOMEM, -ESHUTDOWN.
+ */
 int sl_links_dial(struct sl_links *links, const uint8_t xonly[SL_XONLY_BYTES], const struct sl_addr *addr,
+	uint64_t now_us) SL_MUST_CHECK;
+/* Ends a link or a dial; the peer is not dialled again until it is configured anew. -ENOENT when it is unknown. */
+int sl_links_disconnect(struct sl_links *links, const uint8_t xonly[SL_XONLY_BYTES], enum sl_disconnect_reason reason,
 	uint64_t now_us) SL_MUST_CHECK;
 
 /* --- input ----------------------------------------------------------------------------------------------------- */
@@ -177,7 +192,14 @@ enum sl_link_counter {
 	X(PEER_RESTART, "peer_restart") X(CROSS_CONNECT, "cross_connection") X(REKEY, "rekey") X(ROAM, "roamed")       \
 	X(MSG_MALFORMED, "message_malformed") X(MSG_UNKNOWN, "message_unknown_type") X(TX_FAILED, "tx_failed")         \
 	X(RX_UNKNOWN_INDEX, "rx_unknown_index") X(RX_REPLAY, "rx_replay") X(RX_AUTH, "rx_auth_failed")                 \
-	X(RX_BAD_PACKET, "rx_bad_packet") X(RX_SHORT_INNER, "rx_short_inner")
+	X(RX_BAD_PACKET, "rx_bad_packet") X(RX_SHORT_INNER, "rx_short_inner")                                          \
+	X(HANDSHAKE_MALFORMED, "handshake_malformed") X(HANDSHAKE_SOURCE, "handshake_bad_source")                      \
+	X(MSG1_OWN_KEY, "msg1_own_key") X(MSG1_WRONG_IDENTITY, "msg1_wrong_identity")                                  \
+	X(MSG1_YOUNG, "msg1_young_link") X(MSG1_REKEY_WON, "msg1_rekey_won") X(NOT_ALLOWED, "not_allowed")             \
+	X(NO_INDEX, "no_index_free") X(NO_MEMORY, "no_memory") X(PENDING_EVICTED, "pending_evicted")                   \
+	X(PENDING_EXPIRED, "pending_expired") X(REKEY_TIMEOUT, "rekey_timeout") X(REKEY_RESCUE, "rekey_rescue")        \
+	X(RX_NO_LINK, "rx_no_link") X(DISCONNECT_STALE, "disconnect_stale") X(REPORT_STALE, "report_stale")            \
+	X(HEARTBEAT_TX, "heartbeat_tx") X(REPORT_RX, "report_rx") X(REPORT_TX, "report_tx")
 #define SL_LINK_COUNTER_ENUM(id, name) SL_LINK_##id,
 	SL_LINK_COUNTERS(SL_LINK_COUNTER_ENUM) SL_LINK_COUNTER_COUNT
 };

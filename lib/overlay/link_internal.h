@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SL_LINK_INTERNAL_H
+#define SL_LINK_INTERNAL_H
+/*
+ * What the files of the link state machines share; nobody else includes it.
+ *
+ *	link.c            create, destroy, tick, what the operator sees
+ *	link_tables.c     look-ups (by key, by address), the order of due times, pools of records
+ *	link_frame.c      frames: sealing, opening, handing messages out
+ *	peer.c            peer records: made, configured, up, down, given back
+ *	peer_dial.c       configured peers: which addresses when, back-off
+ *	handshake.c       handshake packets that come in
+ *	handshake_dial.c  handshakes of our own: msg1, its repetitions, its end
+ *	rekey.c           which session is current: candidates, cut-over, draining, rekey triggers
+ *	liveness.c        what an established link does every second: heartbeat, death, reports
+ *
+ * A peer record exists while there is something to remember: configuration, a link, a dial, or a candidate session of
+ * an inbound handshake. Every entry point ends with sl_peer_settle() for each peer it touched; that alone files the
+ * next due time or frees the record.
+ *
+ * Sessions of one peer:
+ *	current    the one we send on; the peer is up exactly while there is one
+ *	previous   was current before; receives until the drain ends
+ *	candidates authentic handshakes whose session has carried nothing yet. The first authentic frame makes one
+ *	           current (sl_peer_confirm). Nothing that merely answers a msg1 ever displaces a session that works:
+ *	           msg1 proves no freshness (link layer facts, 7.5, 9.5).
+ */
+#include "sl_bucket.h"
+#include "sl_link.h"
+#include "sl_log.h"
+
+#define SL_DIALS_MAX 4u		  /* addresses of one peer dialled at once (facts, 12) */
+#define SL_CANDIDATES 4u	  /* of one peer: as many as a peer may dial us on */
+#define SL_DRAIN_US 10000000ull	  /* facts, 9.1 */
+#define SL_DAMPING_US 30000000ull /* facts, 9.1 */
+#define SL_REKEY_MIN_AGE_US 30000000ull /* younger, the reference takes no rekey: we neither (9.1) */
+#define SL_REKEY_MIN_GAP_US 35000000ull /* so we start none earlier (9.1, TRAP) */
+#define SL_REKEY_JITTER_S 15u
+#define SL_HANDOVER_US 2000000ull /* old session used at most so long beside an unconfirmed new one (9.3) */
+#define SL_ALIVE_US 2000000ull	  /* a link that received within this is not one that its peer has lost */
+#define SL_TWIN_US 2500000ull	  /* msg1 so close behind another: dials of one peer in parallel */
+#define SL_DOUBT_US 3000000ull	  /* after a change of sessions: is the peer really on the new one? */
+#define SL_LINGER_US 5000000ull	  /* a candidate that lost */
+#define SL_RESCUE_US 5000000ull	  /* silence during our rekey after which msg2 is taken for lost (9.5) */
+#define SL_BEAT_US 1000000ull	  /* the protocol's tick (facts, 20) */
+#define SL_RETRIES_PER_S 16u	  /* peering facts, 4 */
+#define SL_DIALS_PER_TURN 32u	  /* so that a thousand configured peers do not hold control up */
+#define SL_PEERS_PER_TURN 256u
+#define SL_SEND_RETRY_MIN_US 50000ull /* a msg1 that could not be sent locally */
+#define SL_SEND_RETRY_MAX_US 1000000ull
+#define SL_TRANSPORTS_MAX 256u
+#define SL_OWN_ADDRS_MAX 64u
+
+/* Intrusive chained hash. The node lies in its record. */
+struct map_node {
+	struct map_node *next;
+	uint64_t hash;
+};
+struct map {
+	struct map_node **buckets;
+	uint32_t mask;
+};
+int sl_map_init(struct map *m, uint32_t entries);
+void sl_map_fini(struct map *m);
+void sl_map_add(struct map *m, struct map_node *n, uint64_t hash);
+void sl_map_remove(struct map *m, struct map_node *n);
+/* First node with this hash, or the next one after n. */
+struct map_node *sl_map_first(const struct map *m, uint64_t hash);
+struct map_node *sl_map_next(const struct map_node *n);
+
+/* Records of one size that hold secrets: locked chunks, wiped when given back. */
+struct pool {
+	size_t size;
+	uint32_t per_chunk;
+	void *free;   /* linked through the records' first word */
+	void *chunks; /* likewise */
+};
+void sl_pool_init(struct pool *p, size_t size, uint32_t per_chunk);
+void sl_pool_fini(struct pool *p);
+void *sl_pool_get(struct pool *p); /* zeroed, or NULL */
+void sl_pool_put(struct pool *p, void *record);
+
+/* Where an address leads: in links->addrs while the peer is there or is dialled there. */
+struct addr_ref {
+	struct map_node node; /* first member */
+	struct sl_addr addr;
+	struct peer *peer;
+	bool filed;
+};
+
+/* One Noise session of a peer and what must be remembered with it. Empty: s NULL. */
+struct slot {
+	struct sl_session *s;
+	uint64_t since_us;   /* when it got its present role */
+	uint64_t created_us;
+	struct sl_addr addr; /* where its handshake came from */
+	uint8_t epoch[SL_EPOCH_BYTES];
+	bool confirmed;	     /* has received an authentic frame */
+	bool deadline;	     /* a candidate of ours: becomes current by time too */
+	uint8_t nudges;	     /* heartbeats sent on it as a candidate */
+	uint64_t expires_us; /* a candidate of theirs: given up then */
+	/* As responder: what to answer when the same msg1 comes again. */
+	bool has_msg2;
+	uint8_t eph[SL_COMPRESSED_BYTES];
+	uint8_t msg2[SL_MSG2_PACKET_BYTES];
+	struct sl_mmp_snapshot reports;
+};
+
+/* A handshake that we began: a dial, or a rekey of the current link. */
+struct attempt {
+	struct attempt *next; /* of the same peer */
+	struct peer *peer;
+	struct addr_ref where;
+	uint32_t rx_index; /* reserved for it */
+	bool rekey, sent_once;
+	uint8_t resends;
+	uint64_t started_us, next_send_us, send_retry_us;
+	struct sl_noise_initiator noise;
+	uint8_t msg1[SL_MSG1_PACKET_BYTES];
+};
+
+struct peer_totals { /* of sessions that are gone, since the link came up */
+	uint64_t rx_frames, rx_bytes, tx_frames, tx_bytes, replays, open_failures;
+};
+
+struct peer {
+	struct map_node by_addr; /* first member; in links->peers, by node_addr */
+	struct peer *prev_all, *next_all;
+	struct peer *prev_pending, *next_pending; /* inbound handshakes without a link, oldest first */
+	bool is_pending;
+
+	struct sl_remote_key key;
+	uint32_t id;	/* row of the peer table; SL_PEER_NONE while there is no session */
+	uint16_t owner; /* worker that all its sessions belong to */
+	bool up, outbound, configured, auto_connect, auto_reconnect;
+	char alias[SL_ALIAS_SIZE];
+	struct sl_addr addrs[SL_PEER_ADDRS_MAX];
+	uint8_t addr_count, addr_next; /* addr_next: where the next round of dials begins */
+
+	struct slot current, previous, candidates[SL_CANDIDATES];
+	struct attempt *attempts;
+	uint8_t dial_count;
+	struct addr_ref where; /* current address while up */
+
+	/* Times, monotonic us; 0 = not set. */
+	uint64_t due_us;
+	uint32_t due_pos; /* in links->due, UINT32_MAX = not filed */
+	uint64_t beat_us, heartbeat_us, sender_report_us, receiver_report_us;
+	uint64_t up_since_us, rekey_at_us, damped_until_us, doubt_us;
+	uint64_t lost_us; /* when a link of this process life died of silence: the peer may still hold it */
+	uint64_t last_report_us; /* when a report came in */
+
+	/* Redial. */
+	uint64_t dial_us;
+	bool retrying; /* a retry entry exists: a further failure counts on */
+	uint32_t retry_count, dial_failures;
+	const char *last_error;
+
+	struct peer_totals gone;
+	uint32_t rekeys;
+	struct sl_mmp_metrics metrics;
+	struct sl_bucket msg1_bucket;
+};
+
+struct transport {
+	bool known, accept;
+	uint8_t kind;
+	uint16_t mtu;
+};
+
+struct sl_links {
+	struct sl_links_config config;
+	const struct sl_identity *identity;
+	struct sl_session_table *table;
+	const struct sl_session_view *view;
+	const struct sl_aead_backend *aead;
+	struct sl_aead_ctx *aead_ctx;
+	struct sl_links_sink sink;
+	uint8_t epoch[SL_EPOCH_BYTES];
+	uint64_t hash_key;
+	bool closed; /* shut down: nothing is dialled or answered any more */
+	uint64_t now_us;
+
+	struct transport transports[SL_TRANSPORTS_MAX];
+	struct sl_addr own[SL_OWN_ADDRS_MAX];
+	unsigned own_count;
+
+	struct map peers; /* node_addr -> peer */
+	struct map addrs; /* address -> addr_ref */
+	struct peer *all; /* every record */
+	struct peer *pending_first, *pending_last;
+	uint32_t peer_count, pending_count, up_count;
+
+	struct peer **peer_of_id;	  /* row -> peer */
+	uint32_t *free_ids;		  /* ring of free rows: the longest unused one is given out first */
+	uint32_t free_head, free_count;
+	struct attempt **attempt_of_slot; /* table slot of the reserved index -> attempt */
+
+	struct peer **due; /* binary heap by due_us */
+	uint32_t due_count, due_size;
+
+	struct pool peer_pool, attempt_pool;
+	struct sl_bucket strangers, established, retries;
+	struct answered { /* direct mapped: which msg1 has been answered on which index of ours */
+		uint64_t hash;
+		uint32_t rx_index;
+	} *answered;
+	uint32_t next_owner;
+	unsigned dials_left; /* in this turn */
+
+	uint64_t counters[SL_LINK_COUNTER_COUNT];
+	uint8_t *frame; /* one packet being sealed */
+};
+
+#define SL_FRAME_MAX 9216u
+#define SL_ANSWERED_ENTRIES 4096u
+
+static inline void
+count(struct sl_links *l, enum sl_link_counter c)
+{
+	l->counters[c]++;
+}
+
+/* --- link_tables.c --- */
+uint64_t sl_links_hash_addr16(const struct sl_links *l, const struct sl_node_addr *a);
+/* Room for so many peers, so that filing one cannot fail. */
+int sl_due_reserve(struct sl_links *l, uint32_t peers);
+void sl_due_file(struct sl_links *l, struct peer *p, uint64_t due_us); /* UINT64_MAX takes it out */
+void sl_due_remove(struct sl_links *l, struct peer *p);
+void sl_addr_ref_file(struct sl_links *l, struct addr_ref *r, struct peer *p, const struct sl_addr *addr);
+void sl_addr_ref_remove(struct sl_links *l, struct addr_ref *r);
+/* The first of maybe several peers at this address. */
+struct addr_ref *sl_addr_ref_find(const struct sl_links *l, const struct sl_addr *addr);
+struct addr_ref *sl_addr_ref_next(struct addr_ref *r);
+
+/* --- peer.c --- */
+struct peer *sl_peer_find(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES]);
+/* A new record; key without DH. NULL and errno. */
+struct peer *sl_peer_create(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], uint64_t now_us);
+int sl_peer_need_dh(struct sl_links *l, struct peer *p); /* DH with its static key, once */
+int sl_peer_row_acquire(struct sl_links *l, struct peer *p);
+struct slot *sl_peer_slot_of(struct peer *p, const struct sl_session *s);
+/* current becomes visible to the workers and the world: from a link that was down, or replacing another. */
+void sl_peer_publish(struct sl_links *l, struct peer *p, bool announce);
+void sl_peer_down(struct sl_links *l, struct peer *p, enum sl_down_reason reason, uint64_t now_us);
+void sl_peer_address_set(struct sl_links *l, struct peer *p, const struct sl_addr *addr);
+void sl_peer_settle(struct sl_links *l, struct peer *p);
+void sl_peer_pending_update(struct sl_links *l, struct peer *p);
+uint16_t sl_peer_mtu(const struct sl_links *l, const struct peer *p);
+bool sl_peer_allowed(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES]);
+uint64_t sl_peer_last_rx_us(const struct peer *p);
+void sl_slot_retire(struct sl_links *l, struct peer *p, struct slot *slot);
+
+/* --- peer_dial.c --- */
+void sl_peer_dial_round(struct sl_links *l, struct peer *p, uint64_t now_us);
+void sl_peer_dial_failed(struct sl_links *l, struct peer *p, const char *why, uint64_t now_us);
+void sl_peer_redial_after_loss(struct sl_links *l, struct peer *p, uint64_t now_us);
+void sl_peer_dial_done(struct peer *p); /* a link is up: no retry is open any more */
+
+/* --- handshake_dial.c --- */
+int sl_attempt_start(struct sl_links *l, struct peer *p, const struct sl_addr *addr, bool rekey, uint64_t now_us);
+void sl_attempt_end(struct sl_links *l, struct attempt *a); /* index released, secrets wiped */
+void sl_attempts_end(struct sl_links *l, struct peer *p, bool rekeys_too);
+struct attempt *sl_attempt_find(const struct sl_links *l, uint32_t rx_index);
+struct attempt *sl_attempt_rekey(const struct peer *p);
+void sl_attempts_run(struct sl_links *l, struct peer *p, uint64_t now_us);
+uint64_t sl_attempts_due(const struct sl_links *l, const struct peer *p);
+bool sl_addr_answerable(const struct sl_links *l, const struct sl_addr *a);
+
+/* --- rekey.c --- */
+/* A session for a finished handshake, in an empty slot. 0 or -errno; the index is used up only on success. */
+int sl_slot_install(struct sl_links *l, struct peer *p, struct slot *slot, uint32_t rx_index, uint32_t tx_index,
+	bool initiator, const struct sl_noise_keys *keys, const uint8_t epoch[SL_EPOCH_BYTES],
+	const struct sl_addr *addr, uint64_t now_us);
+/* An empty candidate slot; the oldest answered one makes room. Never NULL. */
+struct slot *sl_candidate_slot(struct sl_links *l, struct peer *p);
+void sl_candidates_drop(struct sl_links *l, struct peer *p);
+/* The newest candidate that the peer began, of this epoch; NULL when there is none. */
+struct slot *sl_candidate_theirs(struct peer *p, const uint8_t epoch[SL_EPOCH_BYTES]);
+/* An authentic frame came on slot's session. False when that ended the session (no room for another peer). */
+bool sl_peer_confirm(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t flags, uint64_t now_us);
+/* Makes a candidate current. k: 0 or SL_FLAG_K. False: see sl_peer_confirm. */
+bool sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k, uint64_t now_us);
+void sl_sessions_run(struct sl_links *l, struct peer *p, uint64_t now_us);
+uint64_t sl_sessions_due(const struct sl_links *l, const struct peer *p);
+void sl_rekey_plan(struct sl_links *l, struct peer *p, uint64_t now_us);
+void sl_rekey_check(struct sl_links *l, struct peer *p, uint64_t now_us);
+uint64_t sl_rekey_min_age_us(const struct sl_links *l);
+static inline uint8_t
+slot_k(const struct slot *slot)
+{
+	return __atomic_load_n(&slot->s->tx_flags, __ATOMIC_RELAXED) & SL_FLAG_K;
+}
+void sl_slot_k_set(struct slot *slot, uint8_t k);
+
+/* --- liveness.c --- */
+void sl_liveness_begin(struct sl_links *l, struct peer *p, uint64_t now_us); /* at up and at each cut-over */
+void sl_liveness_run(struct sl_links *l, struct peer *p, uint64_t now_us);
+void sl_spin_update(struct peer *p);
+void sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on, const uint8_t *msg, size_t len,
+	uint64_t now_us);
+void sl_metrics_fill(struct sl_link_metrics *out, const struct sl_mmp_metrics *m);
+
+/* --- link_frame.c --- */
+int sl_session_send(struct sl_links *l, struct peer *p, struct sl_session *s, const struct sl_addr *to,
+	const uint8_t *msg, size_t len, uint8_t flags, uint64_t now_us);
+void sl_heartbeat_send(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t now_us);
+void sl_disconnect_send(struct sl_links *l, struct peer *p, enum sl_disconnect_reason reason, uint64_t now_us);
+void sl_frame_dispatch(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t flags, const uint8_t *msg,
+	size_t len, uint64_t now_us);
+int sl_links_transmit(struct sl_links *l, const struct sl_addr *to, const uint8_t *packet, size_t len);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Look-ups, due times and records of the link state machines: nothing here scans all peers. */
+#include "link_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* --- map --- */
+
+int
+sl_map_init(struct map *m, uint32_t entries)
+{
+	uint32_t n = 16;
+
+	while (n < entries && n < 1u << 24)
+		n <<= 1;
+	m->buckets = calloc(n, sizeof(*m->buckets));
+	if (!m->buckets)
+		return -ENOMEM;
+	m->mask = n - 1;
+	return 0;
+}
+
+void
+sl_map_fini(struct map *m)
+{
+	free(m->buckets);
+	m->buckets = NULL;
+}
+
+void
+sl_map_add(struct map *m, struct map_node *n, uint64_t hash)
+{
+	struct map_node **b = &m->buckets[hash & m->mask];
+
+	n->hash = hash;
+	n->next = *b;
+	*b = n;
+}
+
+void
+sl_map_remove(struct map *m, struct map_node *n)
+{
+	struct map_node **at = &m->buckets[n->hash & m->mask];
+
+	while (*at && *at != n)
+		at = &(*at)->next;
+	if (*at)
+		*at = n->next;
+	n->next = NULL;
+}
+
+static struct map_node *
+same_hash(struct map_node *n, uint64_t hash)
+{
+	while (n && n->hash != hash)
+		n = n->next;
+	return n;
+}
+
+struct map_node *
+sl_map_first(const struct map *m, uint64_t hash)
+{
+	return same_hash(m->buckets[hash & m->mask], hash);
+}
+
+struct map_node *
+sl_map_next(const struct map_node *n)
+{
+	return same_hash(n->next, n->hash);
+}
+
+/* --- pool --- */
+
+void
+sl_pool_init(struct pool *p, size_t size, uint32_t per_chunk)
+{
+	memset(p, 0, sizeof(*p));
+	p->size = (size + 63) & ~(size_t)63;
+	p->per_chunk = per_chunk;
+}
+
+void
+sl_pool_fini(struct pool *p)
+{
+	while (p->chunks) {
+		void *chunk = p->chunks;
+
+		memcpy(&p->chunks, chunk, sizeof(void *));
+		sl_secret_free(chunk);
+	}
+	p->free = NULL;
+}
+
+void *
+sl_pool_get(struct pool *p)
+{
+	uint8_t *record;
+
+	if (!p->free) {
+		/* A multiple of 64 in all: sl_secret_alloc() ends the block at a page's end. */
+		uint8_t *chunk = sl_secret_alloc(64 + p->size * p->per_chunk);
+
+		if (!chunk)
+			return NULL;
+		memcpy(chunk, &p->chunks, sizeof(void *));
+		p->chunks = chunk;
+		for (uint32_t i = p->per_chunk; i-- > 0;) {
+			record = chunk + 64 + p->size * i;
+			memcpy(record, &p->free, sizeof(void *));
+			p->free = record;
+		}
+	}
+	record = p->free;
+	memcpy(&p->free, record, sizeof(void *));
+	memset(record, 0, p->size);
+	return record;
+}
+
+void
+sl_pool_put(struct pool *p, void *record)
+{
+	if (!record)
+		return;
+	sl_wipe(record, p->size);
+	memcpy(record, &p->free, sizeof(void *));
+	p->free = record;
+}
+
+/* --- addresses --- */
+
+uint64_t
+sl_links_hash_addr16(const struct sl_links *l, const struct sl_node_addr *a)
+{
+	uint64_t w[2];
+
+	/* The address is a hash already; the key keeps others from choosing our buckets. */
+	memcpy(w, a->bytes, sizeof(w));
+	w[0] = (w[0] ^ l->hash_key) * 0x9e3779b97f4a7c15ull;
+	w[0] = (w[0] ^ w[0] >> 31 ^ w[1]) * 0xbf58476d1ce4e5b9ull;
+	return w[0] ^ w[0] >> 29;
+}
+
+static uint64_t
+hash_address(const struct sl_links *l, const struct sl_addr *a)
+{
+	uint64_t h = (sl_addr_hash(a) ^ l->hash_key) * 0x9e3779b97f4a7c15ull;
+
+	return h ^ h >> 31;
+}
+
+void
+sl_addr_ref_file(struct sl_links *l, struct addr_ref *r, struct peer *p, const struct sl_addr *addr)
+{
+	sl_addr_ref_remove(l, r);
+	r->addr = *addr;
+	r->peer = p;
+	sl_map_add(&l->addrs, &r->node, hash_address(l, addr));
+	r->filed = true;
+}
+
+void
+sl_addr_ref_remove(struct sl_links *l, struct addr_ref *r)
+{
+	if (r->filed)
+		sl_map_remove(&l->addrs, &r->node);
+	r->filed = false;
+}
+
+static struct addr_ref *
+same_address(struct map_node *n, const struct sl_addr *addr)
+{
+	for (; n; n = sl_map_next(n)) {
+		struct addr_ref *r = (struct addr_ref *)n; /* first member */
+
+		if (sl_addr_equal(&r->addr, addr))
+			return r;
+	}
+	return NULL;
+}
+
+struct addr_ref *
+sl_addr_ref_find(const struct sl_links *l, const struct sl_addr *addr)
+{
+	return same_address(sl_map_first(&l->addrs, hash_address(l, addr)), addr);
+}
+
+struct addr_ref *
+sl_addr_ref_next(struct addr_ref *r)
+{
+	return same_address(sl_map_next(&r->node), &r->addr);
+}
+
+/* --- due times: a binary heap of peers --- */
+
+static void
+heap_set(struct sl_links *l, uint32_t pos, struct peer *p)
+{
+	l->due[pos] = p;
+	p->due_pos = pos;
+}
+
+static void
+heap_up(struct sl_links *l, uint32_t pos)
+{
+	struct peer *p = l->due[pos];
+
+	while (pos && l->due[(pos - 1) / 2]->due_us > p->due_us) {
+		heap_set(l, pos, l->due[(pos - 1) / 2]);
+		pos = (pos - 1) / 2;
+	}
+	heap_set(l, pos, p);
+}
+
+static void
+heap_down(struct sl_links *l, uint32_t pos)
+{
+	struct peer *p = l->due[pos];
+
+	for (;;) {
+		uint32_t child = pos * 2 + 1;
+
+		if (child >= l->due_count)
+			break;
+		if (child + 1 < l->due_count && l->due[child + 1]->due_us < l->due[child]->due_us)
+			child++;
+		if (l->due[child]->due_us >= p->due_us)
+			break;
+		heap_set(l, pos, l->due[child]);
+		pos = child;
+	}
+	heap_set(l, pos, p);
+}
+
+void
+sl_due_remove(struct sl_links *l, struct peer *p)
+{
+	uint32_t pos = p->due_pos;
+	struct peer *last;
+
+	if (pos == UINT32_MAX)
+		return;
+	p->due_pos = UINT32_MAX;
+	last = l->due[--l->due_count];
+	if (last == p)
+		return;
+	heap_set(l, pos, last);
+	heap_up(l, pos);
+	heap_down(l, last->due_pos);
+}
+
+int
+sl_due_reserve(struct sl_links *l, uint32_t peers)
+{
+	uint32_t size = l->due_size ? l->due_size : 64;
+	struct peer **due;
+
+	if (peers <= l->due_size)
+		return 0;
+	while (size < peers)
+		size *= 2;
+	due = realloc(l->due, size * sizeof(*due));
+	if (!due)
+		return -ENOMEM;
+	l->due = due;
+	l->due_size = size;
+	return 0;
+}
+
+void
+sl_due_file(struct sl_links *l, struct peer *p, uint64_t due_us)
+{
+	if (due_us == UINT64_MAX) {
+		sl_due_remove(l, p);
+		return;
+	}
+	p->due_us = due_us;
+	if (p->due_pos == UINT32_MAX)
+		heap_set(l, l->due_count++, p);
+	heap_up(l, p->due_pos);
+	heap_down(l, p->due_pos);
+}

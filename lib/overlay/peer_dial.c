@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Configured peers: which addresses are dialled, and when again. Peering facts, sections 3 and 4. */
+#include "link_internal.h"
+
+#include <errno.h>
+
+#define TURN_FULL_US 1000u /* a dial that this turn had no room for */
+
+static bool
+usable(const struct sl_links *l, const struct sl_addr *a)
+{
+	return a->kind != SL_ADDR_NONE && l->transports[a->transport].known && sl_addr_answerable(l, a);
+}
+
+/* base * 2^count, up to the ceiling. */
+static uint64_t
+retry_delay_us(const struct sl_links *l, uint32_t n)
+{
+	uint64_t d = l->config.retry_base_us;
+
+	while (n-- && d < l->config.retry_max_backoff_us)
+		d *= 2;
+	return d < l->config.retry_max_backoff_us ? d : l->config.retry_max_backoff_us;
+}
+
+static void
+schedule(struct sl_links *l, struct peer *p, uint32_t first_count, uint64_t now_us)
+{
+	p->retry_count = p->retrying ? p->retry_count + 1 : first_count;
+	p->retrying = true;
+	p->dial_us = now_us + retry_delay_us(l, p->retry_count);
+}
+
+void
+sl_peer_dial_failed(struct sl_links *l, struct peer *p, const char *why, uint64_t now_us)
+{
+	p->dial_failures++;
+	p->last_error = why;
+	p->dial_us = 0;
+	if (l->closed || !p->configured || !p->auto_connect || !l->config.retry_max)
+		return;
+	schedule(l, p, 1, now_us);
+}
+
+void
+sl_peer_redial_after_loss(struct sl_links *l, struct peer *p, uint64_t now_us)
+{
+	if (l->closed || !p->configured || !p->auto_connect || !p->auto_reconnect)
+		return;
+	schedule(l, p, 0, now_us);
+}
+
+void
+sl_peer_dial_done(struct peer *p)
+{
+	p->retrying = false;
+	p->retry_count = 0;
+	p->dial_us = 0;
+	p->last_error = NULL;
+}
+
+/* May it start now? Otherwise dial_us says when to ask again. */
+static bool
+round_allowed(struct sl_links *l, struct peer *p, uint64_t now_us)
+{
+	if (!l->dials_left) {
+		p->dial_us = now_us + TURN_FULL_US;
+		return false;
+	}
+	if (p->retrying && !sl_bucket_take(&l->retries, now_us)) {
+		p->dial_us = now_us + 1000000 / SL_RETRIES_PER_S;
+		return false;
+	}
+	if (l->config.max_peers && l->up_count >= l->config.max_peers) {
+		count(l, SL_LINK_MAX_PEERS);
+		p->last_error = "max_peers reached";
+		p->dial_us = now_us + l->config.retry_base_us;
+		return false;
+	}
+	return true;
+}
+
+void
+sl_peer_dial_round(struct sl_links *l, struct peer *p, uint64_t now_us)
+{
+	unsigned started = 0, looked = 0;
+	uint8_t at = p->addr_next;
+	int rc = -ENETUNREACH;
+
+	if (l->closed || p->dial_count) {
+		p->dial_us = 0;
+		return;
+	}
+	if (!round_allowed(l, p, now_us))
+		return;
+	l->dials_left--;
+	p->dial_us = 0;
+	if (!sl_peer_allowed(l, p->key.xonly)) {
+		count(l, SL_LINK_NOT_ALLOWED);
+		sl_peer_dial_failed(l, p, "refused by the access list", now_us);
+		return;
+	}
+	for (; looked < p->addr_count && started < SL_DIALS_MAX; looked++) {
+		const struct sl_addr *a = &p->addrs[(at + looked) % p->addr_count];
+
+		if (!usable(l, a))
+			continue;
+		rc = sl_attempt_start(l, p, a, false, now_us);
+		if (rc == 0)
+			started++;
+	}
+	/* More addresses than go at once: the next round takes the others first. */
+	if (looked < p->addr_count)
+		p->addr_next = (uint8_t)((at + looked) % p->addr_count);
+	else
+		p->addr_next = 0;
+	if (!started)
+		sl_peer_dial_failed(l, p,
+			rc == -ENETUNREACH ? "no usable address" : "no session index free", now_us);
+}
+
+static int
+key_check(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES])
+{
+	struct sl_remote_key key;
+	int rc;
+
+	if (memcmp(xonly, sl_identity_xonly(l->identity), SL_XONLY_BYTES) == 0)
+		return -EEXIST;
+	rc = sl_remote_key_init(&key, xonly, NULL);
+	sl_remote_key_fini(&key);
+	return rc;
+}
+
+int
+sl_links_peer_configure(struct sl_links *l, const struct sl_peer_config *c, uint64_t now_us)
+{
+	struct peer *p;
+	int rc = key_check(l, c->xonly);
+
+	if (rc < 0)
+		return rc;
+	if (c->addr_count > SL_PEER_ADDRS_MAX)
+		return -EINVAL;
+	if (l->closed)
+		return -ESHUTDOWN;
+	l->now_us = now_us;
+	p = sl_peer_find(l, c->xonly);
+	if (!p)
+		p = sl_peer_create(l, c->xonly, now_us);
+	if (!p)
+		return -ENOMEM;
+	p->configured = true;
+	p->auto_connect = c->auto_connect;
+	p->auto_reconnect = c->auto_reconnect;
+	memcpy(p->alias, c->alias, sizeof(p->alias));
+	p->alias[sizeof(p->alias) - 1] = '\0';
+	memcpy(p->addrs, c->addrs, sizeof(p->addrs));
+	p->addr_count = c->addr_count;
+	p->addr_next = 0;
+	if (c->auto_connect && !p->up && !p->dial_count) {
+		p->retrying = false;
+		p->dial_us = now_us;
+	}
+	sl_peer_settle(l, p);
+	return 0;
+}
+
+int
+sl_links_dial(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], const struct sl_addr *addr,
+	uint64_t now_us)
+{
+	struct peer *p;
+	int rc = key_check(l, xonly);
+
+	if (rc < 0)
+		return rc;
+	if (l->closed)
+		return -ESHUTDOWN;
+	l->now_us = now_us;
+	if (!usable(l, addr))
+		return -ENETUNREACH;
+	if (!sl_peer_allowed(l, xonly)) {
+		count(l, SL_LINK_NOT_ALLOWED);
+		return -EACCES;
+	}
+	p = sl_peer_find(l, xonly);
+	if (p && p->up)
+		return -EISCONN;
+	if (!p)
+		p = sl_peer_create(l, xonly, now_us);
+	if (!p)
+		return -ENOMEM;
+	rc = 0;
+	for (const struct attempt *a = p->attempts; a; a = a->next)
+		if (sl_addr_equal(&a->where.addr, addr))
+			rc = -EALREADY;
+	if (rc == 0 && p->dial_count >= SL_DIALS_MAX)
+		rc = -EBUSY;
+	if (rc == 0)
+		rc = sl_attempt_start(l, p, addr, false, now_us);
+	sl_peer_settle(l, p);
+	return rc;
+}
