@@ -38,6 +38,7 @@ struct sl_burst {
 	uint16_t port; /* our index of the port they came in by; SL_PORT_NONE = from another worker */
 	uint64_t now_us;
 	uint64_t rx_bytes;
+	const struct sl_parse_local *local; /* of that port */
 	const struct sl_fib *fib;
 
 	struct rte_mbuf *mbuf[SL_BURST_MAX];

@@ -38,7 +38,7 @@ struct sl_worker_counters {
 	uint64_t rx, handoff_in, rx_bytes, tx_bytes;
 	uint64_t verdicts[SL_VERDICT_COUNT];
 	uint64_t busy_tsc, idle_tsc, polls, busy_polls;
-	uint64_t punt_ring_full, event_ring_full, learn_ring_full;
+	uint64_t punt_ring_full, event_ring_full, learn_ring_full, inject_full;
 };
 
 enum sl_punt_ring { SL_PUNTS_PEERS, SL_PUNTS_STRANGERS, SL_PUNT_RINGS };
@@ -62,9 +62,8 @@ struct sl_worker {
 	struct sl_tx_queue tx[SL_PORTS_MAX]; /* by our port index */
 	/* To control: frames of peers (opened) and frames of strangers, so that a flood of these cannot push out those. */
 	struct rte_ring *punt[SL_PUNT_RINGS];
-	/* Control's frames for ports that have no queue for it: this worker sends them. NULL mostly. */
+	/* Control's frames for ports that have no queue to spare for it: this worker sends them (sl_frame.port says where). */
 	struct rte_ring *inject;
-	uint16_t inject_port[SL_PORTS_MAX];
 	struct rte_ring *handoff_out[SL_WORKERS_MAX]; /* by owner; NULL for ourselves */
 	struct rte_ring *handoff_in[SL_WORKERS_MAX];  /* by sender */
 
@@ -75,6 +74,8 @@ struct sl_worker {
 	struct sl_worker_counters counters __attribute__((aligned(SL_CACHE_LINE)));
 	struct sl_records events, learn;
 	uint32_t idle_polls;
+	bool last_poll_busy;
+	uint64_t last_poll_tsc;
 	struct sl_burst in_hand __attribute__((aligned(SL_CACHE_LINE)));
 	/* finish sorts the burst into these */
 	uint16_t tx_fill[SL_PORTS_MAX];
@@ -106,6 +107,8 @@ struct sl_worker *sl_worker_create(const struct sl_worker_config *config) SL_MUS
 /* Frees what is in its rings too. The worker does not run any more. */
 void sl_worker_destroy(struct sl_worker *w);
 
+/* Microseconds a TSC tick in 64 fraction bits. */
+uint64_t sl_tsc_scale(void);
 static inline uint64_t
 sl_tsc_to_us(uint64_t us_per_tsc_q64, uint64_t tsc)
 {

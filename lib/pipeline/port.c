@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bringing up an ethdev: what the driver reports decides queues, RSS and offloads; a few need to be known by name. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include "../overlay/sl_log.h"
+#include "sl_frame.h"
+#include "sl_port.h"
+
+#define DEFAULT_DESCRIPTORS 1024
+#define POOL_CACHE 256
+#define ETHER_SLACK (SL_ETHER_BYTES + 2 * SL_VLAN_BYTES)
+
+/* What drivers need that they do not report. */
+enum {
+	/* Receives on every queue pair the device was made with: all must be read, and as many are made as we transmit on. */
+	QUIRK_PAIRS = 1,
+	/* More queues than the other end has are dead: none is spent on control. */
+	QUIRK_NO_SPARE = 2,
+	/* Spreads flows over its queues without RSS being set up. */
+	QUIRK_SPREADS = 4,
+};
+static const struct {
+	const char *driver;
+	unsigned quirks;
+	const char *queues_arg; /* device argument that makes so many queue pairs */
+} drivers[] = {
+	{"net_af_packet", QUIRK_PAIRS | QUIRK_SPREADS, "qpairs"},
+	{"net_tap", QUIRK_PAIRS | QUIRK_SPREADS, NULL},
+	{"net_memif", QUIRK_NO_SPARE | QUIRK_SPREADS, NULL},
+	{"net_vhost", QUIRK_NO_SPARE | QUIRK_SPREADS, NULL},
+	{"net_virtio", QUIRK_PAIRS | QUIRK_SPREADS, NULL},
+};
+
+static int
+driver_find(const char *name)
+{
+	for (unsigned i = 0; i < RTE_DIM(drivers); i++)
+		if (strncmp(name, drivers[i].driver, strlen(drivers[i].driver)) == 0)
+			return (int)i;
+	return -1;
+}
+
+static bool
+ethdev_find(const char *device, uint16_t *ethdev)
+{
+	char name[RTE_ETH_NAME_MAX_LEN];
+	uint16_t id;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ","), device);
+	if (rte_eth_dev_get_port_by_name(name, ethdev) == 0)
+		return true;
+	RTE_ETH_FOREACH_DEV(id) {
+		struct rte_eth_dev_info info;
+
+		if (rte_eth_dev_info_get(id, &info) == 0 && info.device && strcmp(rte_dev_name(info.device), name) == 0) {
+			*ethdev = id;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Finds the device, making it first where it is virtual or not attached yet. */
+static int
+device_attach(struct sl_port *p, uint16_t workers, const char **error)
+{
+	char args[sizeof(p->config.device) + 32];
+	int d = driver_find(p->config.device), rc;
+
+	if (ethdev_find(p->config.device, &p->ethdev))
+		return 0;
+	snprintf(args, sizeof(args), "%s", p->config.device);
+	if (d >= 0 && drivers[d].queues_arg && !strstr(args, drivers[d].queues_arg))
+		snprintf(args, sizeof(args), "%s,%s=%u", p->config.device, drivers[d].queues_arg, workers + 1u);
+	*error = "device cannot be attached";
+	rc = rte_dev_probe(args);
+	if (rc != 0)
+		return rc < 0 ? rc : -ENODEV;
+	*error = "device is not a network port";
+	if (!ethdev_find(p->config.device, &p->ethdev))
+		return -ENODEV;
+	p->created = true;
+	return 0;
+}
+
+static void
+queues_choose(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_t workers, unsigned quirks)
+{
+	const bool spreads = info->flow_type_rss_offloads != 0 || (quirks & QUIRK_SPREADS);
+
+	p->tx_queues = workers;
+	p->control_queue = !(quirks & QUIRK_NO_SPARE) && info->max_tx_queues > workers;
+	if (p->control_queue)
+		p->tx_queues++;
+	p->rx_queues = spreads ? RTE_MIN(workers, info->max_rx_queues) : 1;
+	if (quirks & QUIRK_PAIRS)
+		p->rx_queues = RTE_MIN(p->tx_queues, info->max_rx_queues);
+}
+
+static int
+device_configure(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_t workers)
+{
+	const uint64_t rss = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP;
+	struct rte_eth_conf conf = {
+		.rxmode = {.mtu = p->mtu, .mq_mode = RTE_ETH_MQ_RX_NONE},
+		.txmode = {.mq_mode = RTE_ETH_MQ_TX_NONE},
+	};
+
+	conf.rxmode.offloads =
+		info->rx_offload_capa & (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM);
+	if (p->rx_queues > 1 && workers > 1 && (info->flow_type_rss_offloads & rss)) {
+		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf.rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & rss;
+	}
+	return rte_eth_dev_configure(p->ethdev, p->rx_queues, p->tx_queues, &conf);
+}
+
+struct rte_mempool *
+sl_pool_create(const char *what, unsigned number, uint32_t mbufs, uint32_t data_room, int socket)
+{
+	static unsigned serial; /* names stay in use while a pool exists; control's thread alone */
+	char name[RTE_MEMPOOL_NAMESIZE];
+	struct rte_mempool *pool;
+
+	snprintf(name, sizeof(name), "sl_%s%u_%u", what, number, serial++);
+	pool = rte_pktmbuf_pool_create(name, mbufs, RTE_MIN(POOL_CACHE, mbufs / 8), SL_FRAME_PRIV_BYTES,
+		(uint16_t)RTE_MIN(data_room, (uint32_t)UINT16_MAX), socket);
+	if (pool == NULL)
+		errno = rte_errno;
+	return pool;
+}
+
+/* Buffers hold a whole frame in one piece: multi-segment frames are refused in transit. */
+static int
+pool_make(struct sl_port *p, const struct sl_port_params *params)
+{
+	const char *framesz = strstr(p->config.device, "framesz="); /* af_packet copies up to this */
+	uint32_t room = RTE_MAX(p->mtu + ETHER_SLACK, RTE_MBUF_DEFAULT_DATAROOM);
+
+	if (framesz)
+		room = RTE_MAX(room, (uint32_t)strtoul(framesz + 8, NULL, 10));
+	if (params->mbuf_data_size)
+		room = params->mbuf_data_size;
+	p->pool = sl_pool_create("port", p->index, params->mbufs, room + RTE_PKTMBUF_HEADROOM,
+		rte_eth_dev_socket_id(p->ethdev));
+	return p->pool ? 0 : -errno;
+}
+
+static int
+queues_setup(struct sl_port *p, const struct rte_eth_dev_info *info, const char **error)
+{
+	uint16_t rx_desc = p->config.rx_descriptors ? p->config.rx_descriptors : DEFAULT_DESCRIPTORS;
+	uint16_t tx_desc = p->config.tx_descriptors ? p->config.tx_descriptors : DEFAULT_DESCRIPTORS;
+	const int socket = rte_eth_dev_socket_id(p->ethdev);
+	int rc;
+
+	*error = "descriptors";
+	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->ethdev, &rx_desc, &tx_desc);
+	if (rc != 0)
+		return rc;
+	*error = "pool is smaller than the receive descriptors";
+	if (p->pool->size <= (uint32_t)rx_desc * p->rx_queues)
+		return -ENOSPC;
+	*error = "receive queue";
+	for (uint16_t q = 0; q < p->rx_queues; q++) {
+		struct rte_eth_rxconf conf = info->default_rxconf;
+
+		rc = rte_eth_rx_queue_setup(p->ethdev, q, rx_desc, (unsigned)socket, &conf, p->pool);
+		if (rc != 0)
+			return rc;
+	}
+	*error = "transmit queue";
+	for (uint16_t q = 0; q < p->tx_queues; q++) {
+		struct rte_eth_txconf conf = info->default_txconf;
+
+		rc = rte_eth_tx_queue_setup(p->ethdev, q, tx_desc, (unsigned)socket, &conf);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Neighbour discovery comes to multicast addresses: the least that lets it in, as far as the device has it. */
+static void
+multicast_enable(struct sl_port *p)
+{
+	bool ip6 = false;
+
+	for (unsigned i = 0; i < p->config.addr_count; i++)
+		ip6 |= p->config.addrs[i].family == 6;
+	if (!ip6 || rte_eth_allmulticast_enable(p->ethdev) == 0)
+		return;
+	if (rte_eth_promiscuous_enable(p->ethdev) != 0)
+		sl_log(SL_LOG_WARNING, SL_TOPIC_PIPELINE,
+			"port %s: neither all-multicast nor promiscuous mode: IPv6 neighbours may not find us", p->config.name);
+}
+
+static int
+mtu_set(struct sl_port *p, const char **error)
+{
+	int rc;
+
+	*error = "MTU";
+	rc = rte_eth_dev_set_mtu(p->ethdev, p->mtu);
+	/* Drivers without the call pass what they are given. */
+	return rc == -ENOTSUP ? 0 : rc;
+}
+
+int
+sl_port_open(struct sl_port *p, const struct sl_port_config *config, const struct sl_port_params *params,
+	const char **error)
+{
+	struct rte_eth_dev_info info;
+	struct rte_ether_addr mac;
+	uint16_t device_mtu = RTE_ETHER_MTU;
+	unsigned quirks = 0;
+	int rc, d;
+
+	memset(p, 0, sizeof(*p));
+	p->config = *config;
+	p->index = params->index;
+	rc = device_attach(p, params->workers, error);
+	if (rc != 0)
+		return rc;
+	*error = "device information";
+	rc = rte_eth_dev_info_get(p->ethdev, &info);
+	if (rc != 0)
+		goto fail;
+	p->device = info.device;
+	snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name ? info.driver_name : "?");
+	d = driver_find(p->driver);
+	if (d >= 0)
+		quirks = drivers[d].quirks;
+	*error = "device has fewer transmit queues than there are workers";
+	rc = -ENOTSUP;
+	if (info.max_tx_queues < params->workers || info.max_rx_queues == 0)
+		goto fail;
+	rte_eth_dev_get_mtu(p->ethdev, &device_mtu);
+	p->mtu = config->mtu ? config->mtu : device_mtu;
+	queues_choose(p, &info, params->workers, quirks);
+	*error = "configuration of the device";
+	rc = device_configure(p, &info, params->workers);
+	if (rc != 0 && p->rx_queues != p->tx_queues) { /* some take pairs only */
+		p->rx_queues = p->tx_queues = RTE_MIN(p->tx_queues, info.max_rx_queues);
+		p->control_queue = p->tx_queues > params->workers;
+		rc = p->tx_queues < params->workers ? rc : device_configure(p, &info, params->workers);
+	}
+	if (rc != 0)
+		goto fail;
+	*error = "buffer pool";
+	rc = pool_make(p, params);
+	if (rc != 0)
+		goto fail;
+	rc = queues_setup(p, &info, error);
+	if (rc != 0)
+		goto fail;
+	if (config->mtu && config->mtu != device_mtu) {
+		rc = mtu_set(p, error);
+		if (rc != 0)
+			goto fail;
+	}
+	*error = "start of the device";
+	rc = rte_eth_dev_start(p->ethdev);
+	if (rc != 0)
+		goto fail;
+	p->started = true;
+	multicast_enable(p);
+	*error = "MAC address";
+	rc = rte_eth_macaddr_get(p->ethdev, &mac);
+	if (rc != 0)
+		goto fail;
+	memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
+	*error = NULL;
+	p->opened = true;
+	return 0;
+fail:
+	p->opened = true;
+	sl_port_close(p);
+	return rc < 0 ? rc : -EIO;
+}
+
+void
+sl_port_stop(struct sl_port *p)
+{
+	if (p->started)
+		(void)rte_eth_dev_stop(p->ethdev);
+	p->started = false;
+}
+
+void
+sl_port_close(struct sl_port *p)
+{
+	if (!p->opened)
+		return;
+	sl_port_stop(p);
+	/* Closed always, since its queues know the pool; taken out of EAL only if we put it there. */
+	(void)rte_eth_dev_close(p->ethdev);
+	if (p->created && p->device)
+		(void)rte_dev_remove(p->device);
+	rte_mempool_free(p->pool);
+	p->pool = NULL;
+	p->opened = false;
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SL_STAGE_OUT_H
+#define SL_STAGE_OUT_H
+/*
+ * The sending half of transit: message, next hop, egress, reserve, seal, wrap, finish. Between open and seal the frame
+ * lies as [ header 16 | timestamp 4 | type 1 | body ] at b->fmp[i]; what it needs for its way on is written over it.
+ */
+#include <rte_ethdev.h>
+#include "sl_stage_in.h"
+
+/* The opened link message: type byte first. */
+static inline uint8_t *
+sl_burst_msg(const struct sl_burst *b, uint32_t i)
+{
+	return b->fmp[i] + SL_HEADER_BYTES + 4;
+}
+static inline uint32_t
+sl_burst_msg_len(const struct sl_burst *b, uint32_t i)
+{
+	return b->fmp_len[i] - SL_ESTABLISHED_MIN_BYTES - 4;
+}
+
+/* An opened frame for control, with the names of its session and peer. */
+static inline uint8_t
+sl_frame_note_opened(const struct sl_worker *w, struct sl_burst *b, uint32_t i, uint8_t kind)
+{
+	struct sl_frame *f = sl_frame_of(b->mbuf[i]);
+	const struct sl_session *s = b->rx[i];
+
+	f->rx_index = s->rx_index;
+	f->peer_id = s->peer_id;
+	f->flags = b->fmp[i][1];
+	f->peer_generation = s->peer_id < w->view->max_peers ?
+		__atomic_load_n(&sl_session_peer(w->view, s->peer_id)->generation, __ATOMIC_RELAXED) : 0;
+	return sl_frame_note(b, i, kind, sl_burst_msg(b, i), sl_burst_msg_len(b, i), SL_PUNT);
+}
+
+/*
+ * What kind of message: datagrams go on, a heartbeat has done its work (LOCAL), the others are control's (PUNT).
+ * DROP_DATAGRAM_SHORT, DROP_MESSAGE_UNKNOWN.
+ */
+static inline void
+sl_stage_message(const struct sl_worker *w, struct sl_burst *b)
+{
+	uint32_t live = 0;
+
+	SL_BURST_EACH(b, k, i) {
+		const uint8_t type = *sl_burst_msg(b, i);
+
+		if (likely(type == SL_MSG_DATAGRAM)) {
+			if (likely(sl_burst_msg_len(b, i) >= SL_DATAGRAM_HEADER_BYTES))
+				b->live[live++] = (uint8_t)i;
+			else
+				b->verdict[i] = SL_DROP_DATAGRAM_SHORT;
+		} else if (type == SL_MSG_HEARTBEAT) {
+			b->verdict[i] = SL_LOCAL;
+		} else if (w->message_known[type]) {
+			b->verdict[i] = sl_frame_note_opened(w, b, i, SL_FRAME_MESSAGE);
+		} else {
+			b->verdict[i] = SL_DROP_MESSAGE_UNKNOWN;
+		}
+	}
+	b->live_count = live;
+}
+
+/* Copies the head that shows coordinates for control to learn from. A full ring or a head that is too long: counted. */
+static inline void
+sl_burst_learn(struct sl_worker *w, const uint8_t *msg, uint32_t len)
+{
+	struct sl_coords_seen seen;
+	struct sl_learn *r;
+	const uint8_t *payload = msg + SL_DATAGRAM_PAYLOAD;
+	const uint32_t payload_len = len - SL_DATAGRAM_PAYLOAD;
+
+	if (likely(!sl_payload_may_carry_coords(payload, payload_len)) ||
+		!sl_payload_coords(&seen, payload, payload_len))
+		return;
+	/* Set-up frames are short; of flagged data the text behind the coordinates is not wanted. */
+	if ((payload[0] & 0x0f) == 0) {
+		const uint8_t *end = payload + 28; /* the least that the parser asks for */
+
+		if (seen.src_count && seen.src + 16u * seen.src_count > end)
+			end = seen.src + 16u * seen.src_count;
+		if (seen.dest_count && seen.dest + 16u * seen.dest_count > end)
+			end = seen.dest + 16u * seen.dest_count;
+		end += 2; /* the second list may be empty: its count */
+		if ((uint32_t)(end - msg) < len)
+			len = (uint32_t)(end - msg);
+	}
+	r = (struct sl_learn *)sl_records_begin(&w->learn);
+	if (r == NULL || len > SL_LEARN_BYTES) {
+		SL_COUNT(w, learn_ring_full, 1);
+		return;
+	}
+	r->len = len;
+	memcpy(r->msg, msg, len);
+	sl_records_commit(&w->learn);
+}
+
+/*
+ * One burst look-up. For us, or nobody known: PUNT, control has the error signals and the session layer. Then the TTL:
+ * DROP_TTL (a datagram for us is taken with any, routing facts 9.2). What is not punted is learnt from here.
+ */
+static inline void
+sl_stage_next_hop(struct sl_worker *w, struct sl_burst *b)
+{
+	const uint8_t *dest[SL_BURST_MAX];
+	struct sl_hop hop[SL_BURST_MAX];
+	uint32_t live = 0;
+
+	if (b->live_count == 0)
+		return;
+	SL_BURST_EACH(b, k, i)
+		dest[k] = sl_burst_msg(b, i) + SL_DATAGRAM_DEST;
+	if (likely(b->fib != NULL))
+		sl_fib_lookup(b->fib, w->hop_cache, dest, hop, b->live_count, (uint32_t)(b->now_us / 1000000));
+	else
+		for (uint32_t k = 0; k < b->live_count; k++)
+			hop[k].kind = SL_HOP_NO_COORDS;
+	SL_BURST_EACH(b, k, i) {
+		const uint8_t *msg = sl_burst_msg(b, i);
+
+		b->hop[i] = hop[k];
+		if (unlikely(hop[k].kind == SL_HOP_LOCAL || (hop[k].kind != SL_HOP_PEER && msg[SL_DATAGRAM_TTL] > 1))) {
+			b->verdict[i] = sl_frame_note_opened(w, b, i, SL_FRAME_DATAGRAM);
+			continue;
+		}
+		sl_burst_learn(w, msg, sl_burst_msg_len(b, i));
+		if (unlikely(msg[SL_DATAGRAM_TTL] <= 1))
+			b->verdict[i] = SL_DROP_TTL;
+		else
+			b->live[live++] = (uint8_t)i;
+	}
+	b->live_count = live;
+}
+
+static inline void
+sl_event_too_big(struct sl_worker *w, const struct sl_burst *b, uint32_t i, uint16_t mtu)
+{
+	struct sl_event *e = (struct sl_event *)sl_records_begin(&w->events);
+	const uint32_t len = sl_burst_msg_len(b, i);
+
+	if (e == NULL) {
+		SL_COUNT(w, event_ring_full, 1);
+		return;
+	}
+	e->kind = SL_EVENT_TOO_BIG;
+	e->mtu = mtu;
+	e->len = (uint16_t)RTE_MIN(len, SL_EVENT_HEAD_BYTES);
+	memcpy(e->head, sl_burst_msg(b, i), e->len);
+	sl_records_commit(&w->events);
+}
+
+/*
+ * Peer -> session to seal with, and outer headers. DROP_NO_SESSION, DROP_NO_PATH, DROP_TOO_BIG (and an event). What
+ * stays has TTL and path MTU for its way on and is grouped by egress session.
+ */
+static inline void
+sl_stage_egress(struct sl_worker *w, struct sl_burst *b)
+{
+	uint32_t live = 0;
+
+	SL_BURST_EACH(b, k, i)
+		if (likely(b->hop[i].peer_id < w->view->max_peers))
+			rte_prefetch0(sl_session_peer(w->view, b->hop[i].peer_id));
+	SL_BURST_EACH(b, k, i) {
+		const struct sl_hop *hop = &b->hop[i];
+		const struct sl_peer_row *row;
+		const struct sl_path *path = NULL;
+		struct sl_session *tx = NULL;
+		uint8_t *msg = sl_burst_msg(b, i);
+		uint16_t mtu;
+
+		if (likely(hop->peer_id < w->view->max_peers)) {
+			row = sl_session_peer(w->view, hop->peer_id);
+			tx = __atomic_load_n(&row->tx, __ATOMIC_ACQUIRE);
+			path = __atomic_load_n(&row->path, __ATOMIC_ACQUIRE);
+		}
+		if (unlikely(tx == NULL || path == NULL)) {
+			b->verdict[i] = tx == NULL ? SL_DROP_NO_SESSION : SL_DROP_NO_PATH;
+			continue;
+		}
+		/* The least of what the transport allows and what the link carries. 0 = unknown. */
+		mtu = hop->mtu != 0 && hop->mtu < path->mtu ? hop->mtu : path->mtu;
+		if (unlikely(b->fmp_len[i] > mtu)) {
+			b->verdict[i] = SL_DROP_TOO_BIG;
+			sl_event_too_big(w, b, i, mtu);
+			continue;
+		}
+		rte_prefetch0(tx);
+		rte_prefetch0(&tx->tx_flags);
+		rte_prefetch0(&tx->tx_counter);
+		msg[SL_DATAGRAM_TTL]--;
+		if (mtu < sl_get16(msg + SL_DATAGRAM_PATH_MTU))
+			sl_put16(msg + SL_DATAGRAM_PATH_MTU, mtu);
+		b->tx[i] = tx;
+		b->path[i] = path;
+		b->live[live++] = (uint8_t)i;
+	}
+	b->live_count = live;
+	sl_burst_group(b, b->tx);
+}
+
+/*
+ * Per egress session: one run of counters, one timestamp, then the new header of each frame. Flags are built anew: K and
+ * SP are this session's, CE is what came in or what this hop adds. DROP_NONCE.
+ */
+static inline void
+sl_stage_reserve(struct sl_burst *b)
+{
+	uint32_t live = 0;
+
+	for (uint32_t g = 0; g < b->group_count; g++) {
+		struct sl_session *tx = b->group[g].session;
+		const uint32_t first = b->group[g].first, count = b->group[g].count;
+		const uint8_t tx_flags =
+			__atomic_load_n(&tx->tx_flags, __ATOMIC_RELAXED) & (uint8_t)(SL_FLAG_K | SL_FLAG_SP);
+		/* Control's clock may be a little ahead of this burst's. */
+		const uint32_t ts_ms =
+			b->now_us > tx->origin_us ? (uint32_t)((b->now_us - tx->origin_us) / 1000) : 0;
+		uint64_t counter, bytes = 0;
+
+		if (unlikely(!sl_nonce_reserve(&tx->tx_counter, count, &counter))) {
+			for (uint32_t k = first; k < first + count; k++)
+				b->verdict[b->live[k]] = SL_DROP_NONCE;
+			continue;
+		}
+		for (uint32_t k = first; k < first + count; k++, counter++) {
+			const uint32_t i = b->live[k], text_len = b->fmp_len[i] - SL_ESTABLISHED_MIN_BYTES;
+			uint8_t *fmp = b->fmp[i];
+			const uint8_t ce = (uint8_t)((fmp[1] & SL_FLAG_CE) | (b->hop[i].congested ? SL_FLAG_CE : 0));
+
+			sl_header_build(fmp, (uint8_t)(tx_flags | ce), (uint16_t)text_len, tx->tx_index, counter);
+			sl_put32(fmp + SL_HEADER_BYTES, ts_ms);
+			b->op[live] = (struct sl_aead_op){.text = fmp + SL_HEADER_BYTES, .aad = fmp, .key = tx->tx_key,
+				.counter = counter, .text_len = text_len, .slot = i};
+			bytes += b->fmp_len[i];
+			b->live[live++] = (uint8_t)i;
+		}
+		__atomic_fetch_add(&tx->tx_bytes, bytes, __ATOMIC_RELAXED);
+	}
+	b->live_count = live;
+}
+
+/* One call for the whole burst; cannot fail. */
+static inline void
+sl_stage_seal(struct sl_worker *w, struct sl_burst *b)
+{
+	if (likely(b->live_count != 0))
+		w->aead->seal(w->aead_ctx, b->op, b->live_count);
+}
+
+/* Outer headers in front, padding off; after sealing, since a checksum covers the sealed text. FORWARD. */
+static inline void
+sl_stage_wrap(struct sl_burst *b)
+{
+	SL_BURST_EACH(b, k, i) {
+		const struct sl_path *path = b->path[i];
+		struct rte_mbuf *m = b->mbuf[i];
+		uint8_t *frame = b->fmp[i] - path->hdr_len;
+
+		sl_path_write(path, frame, b->fmp_len[i], sl_get16(b->fmp[i] + 8));
+		m->data_off = (uint16_t)(frame - (uint8_t *)m->buf_addr);
+		m->data_len = (uint16_t)(path->hdr_len + b->fmp_len[i]);
+		m->pkt_len = m->data_len;
+		m->ol_flags = 0;
+		b->verdict[i] = SL_FORWARD;
+	}
+}
+
+/* What a queue or ring did not take: counted as `drop`, put on the list of those to be freed; the rest counted as `v`. */
+static inline uint32_t
+sl_finish_sent(struct sl_worker *w, struct rte_mbuf **frames, uint32_t sent, uint32_t count, struct rte_mbuf **freed,
+	uint32_t freed_count, enum sl_verdict v, enum sl_verdict drop)
+{
+	SL_COUNT(w, verdicts[v], sent);
+	if (likely(sent == count))
+		return freed_count;
+	SL_COUNT(w, verdicts[drop], count - sent);
+	memcpy(&freed[freed_count], &frames[sent], (count - sent) * sizeof(*frames));
+	return freed_count + count - sent;
+}
+
+/* To the port's queue; returns how many it took. A frame's length is read before the NIC owns it. */
+static inline uint32_t
+sl_finish_transmit(struct sl_worker *w, uint32_t port)
+{
+	struct rte_mbuf **frames = w->tx_frames[port];
+	const uint32_t count = w->tx_fill[port];
+	uint32_t bytes[SL_BURST_MAX + 1], sent;
+
+	bytes[0] = 0;
+	for (uint32_t k = 0; k < count; k++)
+		bytes[k + 1] = bytes[k] + frames[k]->pkt_len;
+	if (unlikely(!w->tx[port].present))
+		return 0;
+	sent = rte_eth_tx_burst(w->tx[port].ethdev, w->tx[port].queue, frames, (uint16_t)count);
+	SL_COUNT(w, tx_bytes, bytes[sent]);
+	return sent;
+}
+
+/*
+ * The only exit: every frame of the burst leaves here, once, by its verdict. FORWARD to its port's queue (what does not
+ * fit: DROP_TX_FULL), PUNT to control (DROP_PUNT_FULL), HANDOFF to the owner (DROP_HANDOFF_FULL); LOCAL and DROP_* are
+ * freed. Counts all of it.
+ */
+static inline void
+sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
+{
+	struct rte_mbuf *freed[SL_BURST_MAX], *punts[SL_PUNT_RINGS][SL_BURST_MAX];
+	uint32_t freed_count = 0, punt_count[SL_PUNT_RINGS] = {0, 0}, ports = 0, owners = 0, sent;
+
+	for (uint32_t i = 0; i < b->count; i++) {
+		struct rte_mbuf *m = b->mbuf[i];
+		const uint8_t v = b->verdict[i];
+
+		if (likely(v == SL_FORWARD)) {
+			const uint32_t p = b->path[i]->port;
+
+			ports |= 1u << p;
+			w->tx_frames[p][w->tx_fill[p]++] = m;
+		} else if (v == SL_PUNT) {
+			const uint8_t kind = sl_frame_of(m)->kind;
+			const enum sl_punt_ring r = kind == SL_FRAME_MESSAGE || kind == SL_FRAME_DATAGRAM ? SL_PUNTS_PEERS :
+				SL_PUNTS_STRANGERS;
+
+			punts[r][punt_count[r]++] = m;
+		} else if (v == SL_HANDOFF) {
+			const uint32_t o = b->rx[i]->owner;
+
+			owners |= 1u << o;
+			w->handoff_frames[o][w->handoff_fill[o]++] = m;
+		} else {
+			SL_COUNT(w, verdicts[v], 1);
+			freed[freed_count++] = m;
+		}
+	}
+	for (; ports; ports &= ports - 1) {
+		const uint32_t p = (uint32_t)__builtin_ctz(ports);
+
+		sent = sl_finish_transmit(w, p);
+		freed_count = sl_finish_sent(w, w->tx_frames[p], sent, w->tx_fill[p], freed, freed_count, SL_FORWARD,
+			SL_DROP_TX_FULL);
+		w->tx_fill[p] = 0;
+	}
+	for (uint32_t r = 0; r < SL_PUNT_RINGS; r++) {
+		if (likely(punt_count[r] == 0))
+			continue;
+		sent = rte_ring_sp_enqueue_burst(w->punt[r], (void *const *)punts[r], punt_count[r], NULL);
+		SL_COUNT(w, punt_ring_full, punt_count[r] - sent);
+		freed_count = sl_finish_sent(w, punts[r], sent, punt_count[r], freed, freed_count, SL_PUNT, SL_DROP_PUNT_FULL);
+	}
+	for (; owners; owners &= owners - 1) {
+		const uint32_t o = (uint32_t)__builtin_ctz(owners);
+
+		sent = rte_ring_sp_enqueue_burst(w->handoff_out[o], (void *const *)w->handoff_frames[o], w->handoff_fill[o], NULL);
+		freed_count = sl_finish_sent(w, w->handoff_frames[o], sent, w->handoff_fill[o], freed, freed_count, SL_HANDOFF,
+			SL_DROP_HANDOFF_FULL);
+		w->handoff_fill[o] = 0;
+	}
+	if (freed_count)
+		rte_pktmbuf_free_bulk(freed, freed_count);
+	SL_COUNT(w, rx, b->count);
+	SL_COUNT(w, rx_bytes, b->rx_bytes);
+	if (b->port == SL_PORT_NONE)
+		SL_COUNT(w, handoff_in, b->count);
+}
+
+#endif

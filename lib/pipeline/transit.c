@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The life of a frame. A worker takes a burst through these steps in one pass, in the buffers it arrived in:
+ *
+ *	step		does						gives a verdict
+ *	classify	Ethernet, VLAN, IP, UDP or raw Ethernet		PUNT (handshake, ARP, ND, ICMP, beacon),
+ *			header; FMP prefix				DROP_SEGMENTS and those of sl_parse.h: DROP_ETHERTYPE
+ *									.. DROP_ETH_TYPE, DROP_FMP_*, DROP_NPT
+ *	session		receiver index -> session; groups them		HANDOFF, DROP_UNKNOWN_INDEX
+ *	replay check	window, before the AEAD				DROP_REPLAY
+ *	open		one AEAD call					DROP_AUTH
+ *	commit		window, measurements, events			DROP_REPLAY (twin in the burst), DROP_INNER_SHORT
+ *	message		type of the link message			LOCAL (heartbeat), PUNT (message),
+ *									DROP_DATAGRAM_SHORT, DROP_MESSAGE_UNKNOWN
+ *	next hop	one look-up; coordinates to learn; TTL		PUNT (datagram), DROP_TTL
+ *	egress		session and headers to send with; TTL and	DROP_NO_SESSION, DROP_NO_PATH, DROP_TOO_BIG
+ *			path MTU rewritten; groups them
+ *	reserve		run of counters a group; headers, timestamps	DROP_NONCE
+ *	seal		one AEAD call
+ *	wrap		outer headers					FORWARD
+ *	finish		transmits, punts, hands over or frees		DROP_TX_FULL, DROP_PUNT_FULL, DROP_HANDOFF_FULL
+ *
+ * Who frees: finish, and nobody else in here, each frame that did not leave. A transmitted frame is the NIC's, a punted one
+ * control's (dataplane.c frees it after its sink has seen it), one handed over the owner's, who brings it here again
+ * from `resume` on. Nothing in here allocates, locks, calls the system, logs or divides; tests/eal holds it to that.
+ */
+#include "sl_stage_out.h"
+
+void
+sl_transit(struct sl_worker *w, struct sl_burst *b)
+{
+	b->now_us = sl_tsc_to_us(w->us_per_tsc_q64, rte_rdtsc());
+	b->fib = __atomic_load_n(&w->fib->current, __ATOMIC_ACQUIRE);
+
+	if (likely(b->port != SL_PORT_NONE))
+		sl_stage_classify(b, b->local);
+	else
+		sl_stage_resume(b);
+	sl_stage_session(w, b);
+	sl_stage_replay_check(b);
+	sl_stage_open(w, b);
+	sl_stage_commit(w, b);
+
+	sl_stage_message(w, b);
+	sl_stage_next_hop(w, b);
+
+	sl_stage_egress(w, b);
+	sl_stage_reserve(b);
+	sl_stage_seal(w, b);
+	sl_stage_wrap(b);
+
+	sl_stage_finish(w, b);
+}
