@@ -82,7 +82,7 @@ void sl_neigh_destroy(struct sl_neigh *n);
 int sl_neigh_port_add(struct sl_neigh *n, const struct sl_neigh_port *port) SL_MUST_CHECK;
 
 /* Where packets to a destination go: everything that sl_path_build() wants to know from here. */
-struct sl_hop {
+struct sl_neigh_hop {
 	uint16_t port;
 	uint16_t vlan;
 	uint16_t mtu;	    /* IP MTU of the link */
@@ -98,19 +98,19 @@ struct sl_hop {
  * -ENETUNREACH (no route), -ENOBUFS (table full of held entries), -EINVAL. Except with -ENETUNREACH and -EINVAL, all
  * of hop but dst_mac is valid. Raw Ethernet addresses need no resolution.
  */
-int sl_neigh_resolve(struct sl_neigh *n, const struct sl_addr *to, struct sl_hop *hop, uint64_t now_us) SL_MUST_CHECK;
+int sl_neigh_resolve(struct sl_neigh *n, const struct sl_addr *to, struct sl_neigh_hop *hop, uint64_t now_us) SL_MUST_CHECK;
 /*
  * Keeps the neighbour of hop alive (counted); starts resolving if it is unknown. Every hold is undone by one release
  * with the same port and next_ip. 0 or -ENOBUFS. Raw Ethernet hops: no-ops.
  */
-int sl_neigh_hold(struct sl_neigh *n, const struct sl_hop *hop, uint64_t now_us) SL_MUST_CHECK;
-void sl_neigh_release(struct sl_neigh *n, const struct sl_hop *hop, uint64_t now_us);
+int sl_neigh_hold(struct sl_neigh *n, const struct sl_neigh_hop *hop, uint64_t now_us) SL_MUST_CHECK;
+void sl_neigh_release(struct sl_neigh *n, const struct sl_neigh_hop *hop, uint64_t now_us);
 /*
  * Keeps one frame until the neighbour of hop answers, then writes its MAC into the first 6 bytes and transmits it. A
  * second frame replaces the first (RFC 4861, 7.2.2). Transmits at once if the MAC is known by now. 0, -EHOSTUNREACH
  * (not being resolved), -EMSGSIZE, -ENOMEM.
  */
-int sl_neigh_queue(struct sl_neigh *n, const struct sl_hop *hop, const uint8_t *frame, size_t len) SL_MUST_CHECK;
+int sl_neigh_queue(struct sl_neigh *n, const struct sl_neigh_hop *hop, const uint8_t *frame, size_t len) SL_MUST_CHECK;
 
 /*
  * A frame that sl_parse() called SL_PARSE_NEIGH, or any other bytes: every check is made here again. The tag of a frame

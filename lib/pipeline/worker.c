@@ -226,11 +226,14 @@ sl_worker_main(void *worker)
 	struct sl_worker *w = worker;
 
 	rte_rcu_qsbr_thread_online(w->qsbr, w->id);
-	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
+	while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE)) {
 		sl_worker_poll(w);
 		if (unlikely(w->idle_polls >= SL_IDLE_POLLS && w->idle_sleep_us))
 			idle_sleep(w);
 	}
+	/* What control sent last (its farewells) still goes out. */
+	while (poll_inject(w) > 0)
+		;
 	rte_rcu_qsbr_thread_offline(w->qsbr, w->id);
 	return 0;
 }

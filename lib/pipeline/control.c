@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control's turn: what workers have put into their rings goes to the sink, neighbours are answered, garbage is given
+ * back. Every source has the same budget; data before housekeeping.
+ */
+#include <rte_cycles.h>
+#include "sl_control.h"
+
+#define TURN 32u /* frames taken out of a ring at once */
+
+uint64_t
+sl_dataplane_now_us(void)
+{
+	static uint64_t scale; /* the same value whoever computes it */
+	uint64_t s = __atomic_load_n(&scale, __ATOMIC_RELAXED);
+
+	if (s == 0) {
+		s = sl_tsc_scale();
+		__atomic_store_n(&scale, s, __ATOMIC_RELAXED);
+	}
+	return sl_tsc_to_us(s, rte_rdtsc());
+}
+
+static unsigned
+drain_events(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
+{
+	const struct sl_dataplane_sink *sink = &dp->sink;
+	const struct sl_event *e;
+	unsigned n = 0;
+
+	for (; n < budget && (e = sl_records_peek(&w->events)) != NULL; n++) {
+		if (e->kind == SL_EVENT_FIRST_FRAME) {
+			if (sink->first_frame)
+				sink->first_frame(sink->arg, e->rx_index, e->flags);
+		} else if (e->kind == SL_EVENT_ROAMED) {
+			if (sink->roamed)
+				sink->roamed(sink->arg, e->rx_index, &e->from);
+		} else if (sink->too_big) {
+			sink->too_big(sink->arg, e->head, e->len, e->mtu);
+		}
+		sl_records_pop(&w->events);
+	}
+	return n;
+}
+
+static unsigned
+drain_learn(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
+{
+	const struct sl_learn *r;
+	unsigned n = 0;
+
+	for (; n < budget && (r = sl_records_peek(&w->learn)) != NULL; n++) {
+		if (dp->sink.learn)
+			dp->sink.learn(dp->sink.arg, r->msg, r->len);
+		sl_records_pop(&w->learn);
+	}
+	return n;
+}
+
+/* The peer that sent it may be gone and its row another's by now. */
+static bool
+peer_is_current(const struct sl_dataplane *dp, const struct sl_frame *f)
+{
+	return f->peer_id < dp->view->max_peers && dp->view->peers[f->peer_id].generation == f->peer_generation;
+}
+
+static void
+dispatch(struct sl_dataplane *dp, struct rte_mbuf *m)
+{
+	const struct sl_dataplane_sink *sink = &dp->sink;
+	const struct sl_frame *f = sl_frame_of(m);
+	uint8_t *what = rte_pktmbuf_mtod_offset(m, uint8_t *, f->offset);
+
+	switch (f->kind) {
+	case SL_FRAME_HANDSHAKE:
+		if (sink->handshake)
+			sink->handshake(sink->arg, &f->from, what, f->len);
+		break;
+	case SL_FRAME_MESSAGE:
+		if (!peer_is_current(dp, f))
+			dp->stale_punts++;
+		else if (sink->message)
+			sink->message(sink->arg, f->rx_index, f->peer_id, f->flags, what, f->len);
+		break;
+	case SL_FRAME_DATAGRAM:
+		if (!peer_is_current(dp, f))
+			dp->stale_punts++;
+		else if (sink->datagram)
+			sink->datagram(sink->arg, f->peer_id, f->flags, what, f->len);
+		break;
+	case SL_FRAME_NEIGHBOUR:
+		sl_neigh_input(dp->neigh, f->port, what, f->len, dp->now_us);
+		dp->neigh_due_us = 0;
+		break;
+	case SL_FRAME_BEACON:
+		if (sink->beacon)
+			sink->beacon(sink->arg, &f->from, what);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Events first, again for every handful: the one that a frame raised is heard before the frame. */
+static unsigned
+drain_punts(struct sl_dataplane *dp, struct sl_worker *w, enum sl_punt_ring ring, unsigned budget)
+{
+	struct rte_mbuf *m[TURN];
+	unsigned done = 0, n;
+
+	while (done < budget) {
+		n = rte_ring_sc_dequeue_burst(w->punt[ring], (void **)m, RTE_MIN(TURN, budget - done), NULL);
+		if (n == 0)
+			break;
+		drain_events(dp, w, budget);
+		for (unsigned i = 0; i < n; i++)
+			dispatch(dp, m[i]);
+		rte_pktmbuf_free_bulk(m, n);
+		done += n;
+	}
+	return done;
+}
+
+unsigned
+sl_dataplane_poll(struct sl_dataplane *dp, unsigned budget, uint64_t now_us)
+{
+	const unsigned share = RTE_MAX(budget / dp->config.workers, 1u);
+	unsigned n = 0;
+
+	dp->now_us = now_us;
+	for (unsigned i = 0; i < dp->config.workers; i++)
+		n += drain_punts(dp, dp->workers[i], SL_PUNTS_PEERS, share);
+	for (unsigned i = 0; i < dp->config.workers; i++)
+		n += drain_events(dp, dp->workers[i], share);
+	for (unsigned i = 0; i < dp->config.workers; i++)
+		n += drain_learn(dp, dp->workers[i], share);
+	for (unsigned i = 0; i < dp->config.workers; i++)
+		n += drain_punts(dp, dp->workers[i], SL_PUNTS_STRANGERS, share);
+	if (now_us >= dp->neigh_due_us)
+		dp->neigh_due_us = sl_neigh_tick(dp->neigh, now_us);
+	sl_paths_refresh(dp);
+	n += sl_reclaim_run(&dp->reclaim, budget);
+	return n;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making the data plane, launching its workers, ending it, and what the operator sees of it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include "sl_control.h"
+
+#define CONTROL_MBUFS 4096u
+#define CONTROL_DATA_ROOM (SL_NEIGH_FRAME_MAX + 128u + RTE_PKTMBUF_HEADROOM)
+
+_Static_assert(RTE_PKTMBUF_HEADROOM >= SL_PATH_HEADER_MAX, "the longest outer header fits in front of a shorter one");
+
+static int
+config_check(struct sl_dataplane_config *c)
+{
+	if (c->burst == 0)
+		c->burst = 32;
+	if (c->mbufs == 0)
+		c->mbufs = 16384;
+	if (c->ring_size == 0)
+		c->ring_size = 1024;
+	if (c->hop_cache_entries == 0)
+		c->hop_cache_entries = 4096;
+	if (c->workers == 0 || c->workers > SL_WORKERS_MAX || c->burst > SL_BURST_MAX || c->aead == NULL ||
+		c->ring_size > 1u << 20)
+		return -EINVAL;
+	c->ring_size = rte_align32pow2(RTE_MAX(c->ring_size, 64u));
+	return 0;
+}
+
+static int
+workers_create(struct sl_dataplane *dp)
+{
+	struct sl_worker_config wc = {
+		.workers = dp->config.workers,
+		.burst = dp->config.burst,
+		.socket = SOCKET_ID_ANY,
+		.ring_size = dp->config.ring_size,
+		.hop_cache_entries = dp->config.hop_cache_entries,
+		.idle_sleep_us = dp->config.idle_sleep_us,
+		.measure_cycles = dp->config.measure_cycles,
+		.aead = dp->config.aead,
+		.view = dp->view,
+		.fib = dp->fib,
+		.qsbr = dp->reclaim.qsbr,
+	};
+
+	for (uint16_t i = 0; i < dp->config.workers; i++) {
+		wc.id = i;
+		dp->workers[i] = sl_worker_create(&wc);
+		if (dp->workers[i] == NULL)
+			return -errno;
+	}
+	/* The ring from `from` to `to` is made by its reader. */
+	for (uint16_t from = 0; from < dp->config.workers; from++)
+		for (uint16_t to = 0; to < dp->config.workers; to++)
+			dp->workers[from]->handoff_out[to] = dp->workers[to]->handoff_in[from];
+	return 0;
+}
+
+struct sl_dataplane *
+sl_dataplane_create(const struct sl_dataplane_config *config, const struct sl_session_view *view,
+	const struct sl_fib_ref *fib, const struct sl_dataplane_sink *sink)
+{
+	struct sl_dataplane *dp = calloc(1, sizeof(*dp));
+	struct sl_neigh_sink neigh_sink;
+	int rc;
+
+	if (dp == NULL)
+		return NULL;
+	dp->config = *config;
+	dp->view = view;
+	dp->fib = fib;
+	dp->sink = *sink;
+	rc = config_check(&dp->config);
+	if (rc != 0)
+		goto fail;
+	rc = sl_reclaim_init(&dp->reclaim, dp->config.workers);
+	if (rc != 0)
+		goto fail;
+	rc = workers_create(dp);
+	if (rc != 0)
+		goto fail;
+	rc = -ENOMEM;
+	dp->paths = calloc(view->max_peers, sizeof(*dp->paths));
+	if (dp->paths == NULL)
+		goto fail;
+	dp->control_pool = sl_pool_create("control", 0, CONTROL_MBUFS, CONTROL_DATA_ROOM, SOCKET_ID_ANY);
+	if (dp->control_pool == NULL) {
+		rc = -errno;
+		goto fail;
+	}
+	neigh_sink = (struct sl_neigh_sink){.arg = dp, .transmit = sl_paths_neigh_transmit,
+		.changed = sl_paths_neigh_changed};
+	dp->neigh = sl_neigh_create(NULL, &neigh_sink, sl_dataplane_now_us());
+	if (dp->neigh == NULL) {
+		rc = -errno;
+		goto fail;
+	}
+	return dp;
+fail:
+	sl_dataplane_destroy(dp);
+	errno = -rc;
+	return NULL;
+}
+
+void
+sl_dataplane_destroy(struct sl_dataplane *dp)
+{
+	if (dp == NULL)
+		return;
+	sl_dataplane_stop(dp);
+	if (dp->neigh)
+		sl_paths_fini(dp);
+	free(dp->paths);
+	if (dp->reclaim.qsbr)
+		sl_reclaim_fini(&dp->reclaim);
+	sl_neigh_destroy(dp->neigh);
+	for (unsigned i = 0; i < SL_WORKERS_MAX; i++)
+		sl_worker_destroy(dp->workers[i]);
+	for (unsigned i = 0; i < dp->port_count; i++)
+		sl_port_close(&dp->ports[i]);
+	rte_mempool_free(dp->control_pool);
+	free(dp);
+}
+
+int
+sl_dataplane_port_add(struct sl_dataplane *dp, const struct sl_port_config *config, const char **error)
+{
+	const struct sl_port_params params = {.index = dp->port_count, .workers = dp->config.workers,
+		.mbufs = dp->config.mbufs, .mbuf_data_size = dp->config.mbuf_data_size};
+	struct sl_port *p = &dp->ports[dp->port_count];
+	struct sl_neigh_port np;
+	const char *unused;
+	int rc;
+
+	if (error == NULL)
+		error = &unused;
+	*error = "ports are added before start";
+	if (dp->started)
+		return -EBUSY;
+	*error = "too many ports";
+	if (dp->port_count == SL_PORTS_MAX)
+		return -ENOSPC;
+	rc = sl_port_open(p, config, &params, error);
+	if (rc != 0)
+		return rc;
+	*error = "addresses of the port";
+	sl_parse_local_init(&p->local, p->mac, config->vlan, p->index);
+	p->local.skip_udp_checksum = config->ignore_rx_checksum;
+	for (unsigned i = 0; i < config->addr_count && rc == 0; i++)
+		rc = sl_parse_local_addr(&p->local, &config->addrs[i]);
+	if (rc != 0)
+		goto fail;
+	for (unsigned i = 0; i < dp->config.workers; i++)
+		dp->workers[i]->tx[p->index] =
+			(struct sl_tx_queue){.ethdev = p->ethdev, .queue = (uint16_t)i, .present = true};
+	dp->port_count++;
+	*error = "addresses and routes of the port";
+	np = (struct sl_neigh_port){.port = p->index, .vlan = config->vlan, .mtu = p->mtu, .addrs = config->addrs,
+		.addr_count = config->addr_count, .routes = config->routes, .route_count = config->route_count};
+	memcpy(np.mac, p->mac, sizeof(np.mac));
+	rc = sl_neigh_port_add(dp->neigh, &np);
+	if (rc != 0) {
+		dp->port_count--;
+		goto fail;
+	}
+	*error = NULL;
+	return p->index;
+fail:
+	sl_port_close(p);
+	return rc;
+}
+
+int
+sl_dataplane_transport_add(struct sl_dataplane *dp, const struct sl_dataplane_transport *t)
+{
+	int rc;
+
+	if (dp->started)
+		return -EBUSY;
+	if (dp->transport_count == SL_TRANSPORTS_MAX)
+		return -ENOSPC;
+	if (sl_transport_find(dp, t->id))
+		return -EEXIST;
+	if (t->kind == SL_ADDR_ETH) {
+		if (t->port >= dp->port_count)
+			return -EINVAL;
+		rc = sl_parse_local_eth(&dp->ports[t->port].local, t->id, t->ethertype);
+		if (rc != 0)
+			return rc;
+	} else {
+		for (unsigned i = 0; i < dp->port_count; i++) {
+			const struct sl_ifaddr *bind = t->bind_any4 || t->bind_any6 ? NULL : &t->bind;
+
+			rc = sl_parse_local_udp(&dp->ports[i].local, t->id, t->udp_port, t->bind_any4, t->bind_any6, bind);
+			if (rc != 0)
+				return rc;
+		}
+	}
+	dp->transports[dp->transport_count++] = *t;
+	return 0;
+}
+
+/* Every receive queue has one worker; a port's first queue goes to the worker of the port's number. */
+static int
+queues_assign(struct sl_dataplane *dp)
+{
+	for (unsigned i = 0; i < dp->config.workers; i++)
+		dp->workers[i]->rx_count = 0;
+	for (unsigned i = 0; i < dp->port_count; i++) {
+		const struct sl_port *p = &dp->ports[i];
+
+		for (uint16_t q = 0; q < p->rx_queues; q++) {
+			struct sl_worker *w = dp->workers[(q + i) % dp->config.workers];
+
+			if (w->rx_count == SL_RX_QUEUES_MAX)
+				return -ENOSPC;
+			w->rx[w->rx_count++] =
+				(struct sl_rx_queue){.ethdev = p->ethdev, .queue = q, .port = p->index, .local = &p->local};
+		}
+	}
+	return 0;
+}
+
+int
+sl_dataplane_start(struct sl_dataplane *dp)
+{
+	unsigned lcore, next = 0;
+	int rc;
+
+	if (dp->started || dp->port_count == 0)
+		return dp->started ? -EBUSY : -EINVAL;
+	rc = queues_assign(dp);
+	if (rc != 0)
+		return rc;
+	RTE_LCORE_FOREACH_WORKER(lcore) {
+		if (next == dp->config.workers)
+			break;
+		if (lcore == rte_lcore_id() || rte_eal_get_lcore_state(lcore) != WAIT)
+			continue;
+		dp->workers[next++]->lcore = lcore;
+	}
+	if (next < dp->config.workers)
+		return -ENOSPC; /* not enough lcores */
+	for (unsigned i = 0; i < dp->config.workers; i++) {
+		dp->workers[i]->stop = 0;
+		rc = rte_eal_remote_launch(sl_worker_main, dp->workers[i], dp->workers[i]->lcore);
+		if (rc != 0) {
+			dp->config.workers = (uint16_t)i; /* only these run and are stopped */
+			dp->started = true;
+			sl_dataplane_stop(dp);
+			return rc;
+		}
+	}
+	dp->started = true;
+	return 0;
+}
+
+void
+sl_dataplane_stop(struct sl_dataplane *dp)
+{
+	if (!dp->started)
+		return;
+	for (unsigned i = 0; i < dp->config.workers; i++)
+		__atomic_store_n(&dp->workers[i]->stop, 1, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < dp->config.workers; i++)
+		(void)rte_eal_wait_lcore(dp->workers[i]->lcore);
+	for (unsigned i = 0; i < dp->port_count; i++)
+		sl_port_stop(&dp->ports[i]);
+	dp->started = false;
+}
+
+/* --- for the operator -------------------------------------------------------------------------------------------- */
+
+uint16_t
+sl_dataplane_workers(const struct sl_dataplane *dp)
+{
+	return dp->config.workers;
+}
+
+unsigned
+sl_dataplane_worker_lcore(const struct sl_dataplane *dp, uint16_t worker)
+{
+	return dp->workers[worker]->lcore;
+}
+
+void
+sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct sl_worker_stats *s)
+{
+	const struct sl_worker_counters *c = &dp->workers[worker]->counters;
+
+#define READ(field) __atomic_load_n(&c->field, __ATOMIC_RELAXED)
+	*s = (struct sl_worker_stats){.rx = READ(rx), .handoff_in = READ(handoff_in), .rx_bytes = READ(rx_bytes),
+		.tx_bytes = READ(tx_bytes), .busy_tsc = READ(busy_tsc), .idle_tsc = READ(idle_tsc), .polls = READ(polls),
+		.busy_polls = READ(busy_polls), .punt_ring_full = READ(punt_ring_full),
+		.event_ring_full = READ(event_ring_full), .learn_ring_full = READ(learn_ring_full)};
+	for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
+		s->verdicts[v] = READ(verdicts[v]);
+	s->tx = s->verdicts[SL_FORWARD];
+#undef READ
+}
+
+uint16_t
+sl_dataplane_ports(const struct sl_dataplane *dp)
+{
+	return dp->port_count;
+}
+
+int
+sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_port_stats *s)
+{
+	const struct sl_port *p = &dp->ports[port];
+	struct rte_eth_stats eth;
+	struct rte_eth_link link;
+	int rc;
+
+	if (port >= dp->port_count)
+		return -EINVAL;
+	memset(s, 0, sizeof(*s));
+	memcpy(s->name, p->config.name, sizeof(s->name));
+	memcpy(s->driver, p->driver, sizeof(s->driver));
+	memcpy(s->mac, p->mac, sizeof(s->mac));
+	s->queues = p->rx_queues;
+	s->mtu = p->mtu;
+	s->control_tx = p->control_tx;
+	s->control_tx_dropped =
+		p->control_tx_dropped + (p->control_queue ? 0 : __atomic_load_n(&dp->workers[0]->counters.inject_full, __ATOMIC_RELAXED));
+	memset(&link, 0, sizeof(link));
+	if (rte_eth_link_get_nowait(p->ethdev, &link) == 0) {
+		s->link_up = link.link_status == RTE_ETH_LINK_UP;
+		s->link_mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
+	}
+	rc = rte_eth_stats_get(p->ethdev, &eth);
+	if (rc != 0)
+		return rc;
+	s->rx_packets = eth.ipackets;
+	s->tx_packets = eth.opackets;
+	s->rx_bytes = eth.ibytes;
+	s->tx_bytes = eth.obytes;
+	s->rx_missed = eth.imissed;
+	s->rx_errors = eth.ierrors;
+	s->rx_nombuf = eth.rx_nombuf;
+	s->tx_errors = eth.oerrors;
+	return 0;
+}
+
+void
+sl_dataplane_for_each_neigh(const struct sl_dataplane *dp, sl_neigh_fn fn, void *arg)
+{
+	sl_neigh_for_each(dp->neigh, sl_dataplane_now_us(), fn, arg);
+}
+
+void
+sl_dataplane_buffers(const struct sl_dataplane *dp, uint32_t *free_count, uint32_t *total)
+{
+	*free_count = rte_mempool_avail_count(dp->control_pool);
+	*total = dp->control_pool->size;
+	for (unsigned i = 0; i < dp->port_count; i++) {
+		*free_count += rte_mempool_avail_count(dp->ports[i].pool);
+		*total += dp->ports[i].pool->size;
+	}
+}

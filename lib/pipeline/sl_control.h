@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SL_CONTROL_H
+#define SL_CONTROL_H
+/*
+ * The data plane seen from inside, control's side: dataplane.c makes and ends it, control.c takes its turns, paths.c
+ * publishes outer headers and transmits, reclaim.c gives back what workers may still be reading.
+ * One thread (control), which need not be an lcore of EAL's.
+ */
+#include <rte_rcu_qsbr.h>
+#include "sl_dataplane.h"
+#include "sl_neigh.h"
+#include "sl_path.h"
+#include "sl_port.h"
+#include "sl_worker.h"
+
+#define SL_TRANSPORTS_MAX 32
+
+/* What is waiting for a grace period: a queue in order of tokens. */
+struct sl_reclaim_entry {
+	void (*fn)(void *fn_arg, void *obj);
+	void *fn_arg, *obj;
+	uint64_t token;
+};
+struct sl_reclaim {
+	struct rte_rcu_qsbr *qsbr;
+	struct sl_reclaim_entry *entries; /* ring of size */
+	uint32_t size, head, count;
+};
+
+/* One per row of the peer table: the path we want published there. */
+struct sl_peer_path {
+	bool wanted, held, dirty;
+	struct sl_addr addr;
+	struct sl_neigh_hop hop; /* valid when held */
+	struct sl_path *current; /* published, or NULL */
+};
+
+struct sl_dataplane {
+	struct sl_dataplane_config config;
+	struct sl_dataplane_sink sink;
+	const struct sl_session_view *view;
+	const struct sl_fib_ref *fib;
+	struct sl_port ports[SL_PORTS_MAX];
+	struct sl_dataplane_transport transports[SL_TRANSPORTS_MAX];
+	struct sl_worker *workers[SL_WORKERS_MAX];
+	uint16_t port_count, transport_count;
+	bool started;
+	struct rte_mempool *control_pool;
+	struct sl_reclaim reclaim;
+	struct sl_neigh *neigh;
+	uint64_t now_us; /* of the call that is running, for callbacks */
+	uint64_t neigh_due_us;
+	struct sl_peer_path *paths; /* view->max_peers */
+	bool paths_dirty;
+	uint64_t stale_punts; /* frames of peers that were gone when control saw them */
+};
+
+/* reclaim.c */
+int sl_reclaim_init(struct sl_reclaim *r, uint16_t workers) SL_MUST_CHECK;
+/* No reader may be left: runs everything. */
+void sl_reclaim_fini(struct sl_reclaim *r);
+void sl_reclaim_push(struct sl_reclaim *r, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
+/* Runs what is due, at most budget entries; never waits. */
+unsigned sl_reclaim_run(struct sl_reclaim *r, unsigned budget);
+
+/* paths.c */
+const struct sl_dataplane_transport *sl_transport_find(const struct sl_dataplane *dp, uint8_t id);
+/* Sends one complete frame on control's queue of a port; takes the mbuf. 0 or -ENOBUFS. */
+int sl_control_send(struct sl_dataplane *dp, uint16_t port, struct rte_mbuf *m) SL_MUST_CHECK;
+/* The neighbour machine's transmit and changed. */
+void sl_paths_neigh_transmit(void *arg, uint16_t port, const uint8_t *frame, size_t len);
+void sl_paths_neigh_changed(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *mac);
+/* Makes paths again whose neighbour has changed. */
+void sl_paths_refresh(struct sl_dataplane *dp);
+void sl_paths_fini(struct sl_dataplane *dp);
+
+#endif
