@@ -36,6 +36,11 @@ struct sl_router_config {
 	uint8_t default_ttl; /* node.session.default_ttl */
 	bool ecn_enabled; /* node.ecn.* */
 	double ecn_loss, ecn_etx;
+	/* Ours, no FIPS key: */
+	uint64_t filter_refresh_us;   /* the filter again to each peer, changed or not; 0 = never (what was lost stays lost) */
+	uint64_t publish_interval_us; /* least time between two snapshots for the workers */
+	uint64_t first_sequence;      /* of both kinds of announce; 0 = from the wall clock */
+	uint64_t seed;		      /* of table hashing and request ids; 0 = random */
 };
 void sl_router_config_default(struct sl_router_config *c);
 
@@ -140,13 +145,19 @@ enum sl_route_counter {
 #define SL_ROUTE_COUNTERS(X)                                                                                           \
 	X(TREE_RX, "tree_rx") X(TREE_TX, "tree_tx") X(TREE_MALFORMED, "tree_malformed")                                \
 	X(TREE_WRONG_SENDER, "tree_wrong_sender") X(TREE_BAD_SIGNATURE, "tree_bad_signature")                          \
-	X(TREE_BAD_SEMANTICS, "tree_bad_semantics") X(TREE_STALE, "tree_stale") X(PARENT_SWITCH, "parent_switch")      \
+	X(TREE_BAD_SEMANTICS, "tree_bad_semantics") X(TREE_STALE, "tree_stale")                              \
+	X(TREE_TOO_LONG, "tree_too_long") X(TREE_LIMITED, "tree_limited") X(TREE_SEND_FAILED, "tree_send_failed")      \
+	X(FLAP_DAMPENED, "flap_dampened") X(PARENT_SWITCH, "parent_switch")      \
 	X(SELF_ROOT, "self_root") X(LOOP_DROP, "loop_drop")                                                            \
 	X(FILTER_RX, "filter_rx") X(FILTER_TX, "filter_tx") X(FILTER_MALFORMED, "filter_malformed")                    \
 	X(FILTER_STALE, "filter_stale") X(FILTER_TOO_FULL, "filter_too_full") X(FILTER_LEFT_OUT, "filter_left_out")    \
+	X(FILTER_SEND_FAILED, "filter_send_failed")                                                                    \
 	X(LOOKUP_RX, "lookup_rx") X(LOOKUP_MALFORMED, "lookup_malformed") X(LOOKUP_DUPLICATE, "lookup_duplicate")      \
 	X(LOOKUP_TABLE_FULL, "lookup_table_full") X(LOOKUP_TTL, "lookup_ttl") X(LOOKUP_LIMITED, "lookup_limited")      \
 	X(LOOKUP_NO_PEER, "lookup_no_peer") X(LOOKUP_FORWARDED, "lookup_forwarded") X(LOOKUP_ANSWERED, "lookup_answered") \
+	X(LOOKUP_PEER_LIMITED, "lookup_peer_limited") X(LOOKUP_OWN_RETURNED, "lookup_own_returned")                    \
+	X(LOOKUP_ORIGINATED, "lookup_originated") X(LOOKUP_RESOLVED, "lookup_resolved")                                \
+	X(LOOKUP_FAILED, "lookup_failed") X(RESPONSE_BAD_PROOF, "response_bad_proof")                                  \
 	X(RESPONSE_FORWARDED, "response_forwarded") X(RESPONSE_REPEATED, "response_repeated")                          \
 	X(RESPONSE_UNSOLICITED, "response_unsolicited")                                                                \
 	X(COORDS_LEARNED, "coords_learned") X(COORDS_REFUSED, "coords_refused") X(COORDS_EVICTED, "coords_evicted")    \

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SL_ROUTING_ROUTER_H
+#define SL_ROUTING_ROUTER_H
+/*
+ * What the files of control's side share: the router's state, cut by file.
+ *
+ *	tree.c		declarations in and out, parent selection
+ *	announce.c	FilterAnnounce in and out, what is merged for whom
+ *	publish.c	snapshots for the workers
+ *	lookup.c	requests and responses
+ *	datagram.c	datagrams that control handles, error signals
+ *	router.c	life, peers, time;  info.c  what the operator sees
+ *
+ * One thread. A public call changes state, notes what is to be sent or published, and ends in sl_router_settle().
+ */
+#include "../overlay/sl_bucket.h"
+#include "../overlay/sl_log.h"
+#include "filter.h"
+#include "limbo.h"
+#include "nexthop.h"
+#include "path.h"
+#include "sl_router.h"
+
+#define SL_NO_PEER UINT32_MAX
+
+struct sl_route_peer {
+	uint32_t id;
+	uint32_t place; /* in sl_router.active */
+	uint32_t life;	/* differs for every peer_up: tells a later peer of the same id apart */
+	struct sl_node_addr addr;
+	uint8_t xonly[SL_XONLY_BYTES];
+	uint16_t mtu;
+	struct sl_route_peer *hash_next; /* chain of sl_router.by_addr */
+
+	/* tree.c: the last accepted declaration */
+	bool has_tree;
+	bool has_self; /* its path contains us */
+	uint64_t tree_sequence;
+	struct sl_node_addr parent;
+	uint16_t path_len;
+	uint8_t *entries;	   /* path_len * 32 bytes as received: the peer first, its root last */
+	struct sl_node_addr *path; /* root first */
+	struct sl_bucket tree_bucket;
+	/* announces to it */
+	bool announce_pending, announced;
+	uint64_t announced_us;
+
+	/* announce.c: its filter, and ours to it */
+	bool has_filter;
+	bool left_out; /* of the merge: too full (W3) */
+	uint8_t filter_hashes;
+	uint8_t filter[SL_FILTER_BYTES];
+	uint32_t filter_count;
+	uint64_t filter_sequence_rx;
+	bool filter_wanted; /* a send is due even if nothing changed */
+	bool filter_sent, filter_tried;
+	uint64_t filter_us; /* last send */
+	uint64_t filter_sequence_tx;
+	uint64_t filter_checked; /* sl_router.merge_version that sent[] was compared with */
+	uint8_t sent[SL_FILTER_BYTES];
+
+	/* publish.c: what the matrix holds in this peer's column, when it differs from `filter` */
+	bool column_dirty;
+	bool path_dirty; /* coordinates changed, or the peer is new */
+	uint32_t path_epoch;
+	uint8_t column[SL_FILTER_BYTES];
+
+	bool measured;
+	double cost, loss, etx;
+
+	struct sl_bucket lookup_bucket;
+	uint32_t lookups_recorded;
+};
+
+/* tree.c: our own declaration and the clocks of its stability (routing facts, 5.6). */
+struct sl_tree {
+	struct sl_node_addr self, root, parent; /* parent = self when we declare ourselves root */
+	uint64_t sequence, timestamp_s;
+	bool is_signed;
+	uint8_t signature[SL_SIGNATURE_BYTES];
+	uint16_t len;
+	uint8_t *entries; /* as announced, self first; room for SL_PATH_MAX + 1 */
+	struct sl_node_addr *path; /* root first; same room */
+	bool stamped;
+	uint64_t stamped_us; /* last "set parent" */
+	uint32_t flap_count;
+	bool flap_window_open, dampened_set;
+	uint64_t flap_window_us, dampened_until_us;
+	bool evaluated;
+	uint64_t evaluated_us; /* last periodic pass */
+};
+
+/* datagram.c, lookup.c: when something was last done for an address; bounded, the oldest of a set makes room. */
+struct sl_stamps {
+	struct sl_stamp {
+		struct sl_node_addr addr;
+		uint64_t us; /* 0 = empty */
+	} *slots;
+	uint32_t set_mask;
+};
+
+struct sl_recent; /* lookup.c */
+
+struct sl_router {
+	struct sl_router_config config;
+	const struct sl_identity *identity;
+	struct sl_router_sink sink;
+	struct sl_tree tree;
+	uint64_t start_unix_s, start_us;
+	uint64_t now_us; /* of the running call */
+	uint64_t key[2];
+	uint64_t random;
+	uint64_t counters[SL_ROUTE_COUNTER_COUNT];
+
+	struct sl_route_peer **peers; /* [max_peers] by id */
+	struct sl_route_peer **active;
+	struct sl_route_peer **by_addr; /* hash chains */
+	uint32_t by_addr_mask;
+	uint32_t active_count, life;
+
+	/* announce.c */
+	uint64_t filter_sequence; /* of the last one sent */
+	uint64_t merge_version;	  /* raised when what we would send may have changed */
+	uint64_t merge_built;	  /* version of the three below */
+	uint8_t merge_any[SL_FILTER_BYTES], merge_twice[SL_FILTER_BYTES];
+	struct sl_route_peer **left_out; /* emptiest first */
+	uint32_t left_out_count;
+
+	/* publish.c */
+	struct sl_fib_ref ref;
+	struct sl_filter_matrix matrix;
+	struct sl_coords coords;
+	struct sl_limbo limbo;
+	bool body_dirty, columns_dirty, own_path_dirty;
+	bool costs_dirty; /* costs or congestion marks: a body, but not at once */
+	uint64_t published_us;
+	uint32_t epoch;
+	uint32_t recent_next, recent_count, recent_floor;
+	struct sl_fib_change recent[SL_FIB_RECENT];
+	bool congested;
+
+	struct sl_recent *recent_lookups;
+	struct sl_stamps lookup_stamps, signal_stamps;
+	struct sl_bucket answer_bucket;
+	uint64_t expiry_us; /* next slice of the coordinate cache's expiry */
+	uint8_t *scratch;   /* for one message */
+};
+
+#define SL_SCRATCH_BYTES (SL_TREE_FIXED_BYTES + SL_TREE_ENTRY_BYTES * (SL_PATH_MAX + 1))
+
+static inline void
+sl_route_count(struct sl_router *r, enum sl_route_counter c)
+{
+	r->counters[c]++;
+}
+
+static inline uint64_t
+sl_router_unix_s(const struct sl_router *r)
+{
+	return r->start_unix_s + (r->now_us - r->start_us) / 1000000;
+}
+
+static inline uint32_t
+sl_router_seconds(const struct sl_router *r)
+{
+	return (uint32_t)(r->now_us / 1000000);
+}
+
+static inline bool
+sl_tree_is_root(const struct sl_tree *t)
+{
+	return sl_node_same(&t->root, &t->self);
+}
+
+static inline bool
+sl_tree_is_parent(const struct sl_router *r, const struct sl_route_peer *p)
+{
+	return !sl_tree_is_root(&r->tree) && sl_node_same(&r->tree.parent, &p->addr);
+}
+
+static inline bool
+sl_tree_is_child(const struct sl_router *r, const struct sl_route_peer *p)
+{
+	return p->has_tree && sl_node_same(&p->parent, &r->tree.self);
+}
+
+/* Our parent, or a peer that names us as its parent (6.5). */
+static inline bool
+sl_tree_is_tree_peer(const struct sl_router *r, const struct sl_route_peer *p)
+{
+	return sl_tree_is_parent(r, p) || sl_tree_is_child(r, p);
+}
+
+/* router.c */
+struct sl_route_peer *sl_router_peer_by_addr(const struct sl_router *r, const struct sl_node_addr *addr);
+int sl_router_send(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len, uint8_t flags);
+uint64_t sl_router_random(struct sl_router *r);
+int sl_stamps_init(struct sl_stamps *s, uint32_t entries) SL_MUST_CHECK;
+void sl_stamps_fini(struct sl_stamps *s);
+/* True (and stamps now) unless addr was stamped less than interval ago. */
+bool sl_stamps_take(struct sl_stamps *s, const struct sl_router *r, const struct sl_node_addr *addr,
+	uint64_t interval_us);
+/* The same question without stamping. */
+bool sl_stamps_free(const struct sl_stamps *s, const struct sl_router *r, const struct sl_node_addr *addr,
+	uint64_t interval_us);
+
+/* tree.c */
+void sl_tree_start(struct sl_router *r, uint64_t sequence);
+void sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
+void sl_tree_announce_to(struct sl_router *r, struct sl_route_peer *p);
+void sl_tree_peer_gone(struct sl_router *r, bool was_parent);
+void sl_tree_first_measure(struct sl_router *r);
+uint64_t sl_tree_tick(struct sl_router *r);
+
+/* announce.c */
+void sl_filter_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
+void sl_filter_want_all(struct sl_router *r);
+/* What p would be sent now. */
+void sl_filter_outgoing(struct sl_router *r, const struct sl_route_peer *p, uint8_t bits[SL_FILTER_BYTES]);
+uint64_t sl_filter_tick(struct sl_router *r);
+double sl_filter_mesh_size(const struct sl_router *r);
+static inline void
+sl_filter_changed(struct sl_router *r)
+{
+	r->merge_version++;
+}
+
+/* publish.c */
+int sl_publish(struct sl_router *r);
+uint64_t sl_publish_due(const struct sl_router *r);
+void sl_publish_unload(struct sl_router *r);
+/* Publishes if something changed and the last time is long enough ago; everything else is for the tick. */
+void sl_router_settle(struct sl_router *r);
+
+/* lookup.c */
+int sl_lookup_init(struct sl_router *r) SL_MUST_CHECK;
+void sl_lookup_fini(struct sl_router *r);
+void sl_lookup_request_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
+void sl_lookup_response_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
+uint64_t sl_lookup_tick(struct sl_router *r);
+void sl_lookup_peer_gone(struct sl_router *r, struct sl_route_peer *p);
+
+/* datagram.c */
+struct sl_hop sl_router_hop(struct sl_router *r, const struct sl_node_addr *dest);
+
+#endif
