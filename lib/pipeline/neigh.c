@@ -356,7 +356,7 @@ sl_neigh_tick(struct sl_neigh *n, uint64_t now_us)
 
 /* The entry of a hop; made, and asked for, when there is none. NULL: the table is full. */
 static struct neigh *
-get(struct sl_neigh *n, const struct sl_hop *hop, uint64_t now_us)
+get(struct sl_neigh *n, const struct sl_neigh_hop *hop, uint64_t now_us)
 {
 	struct neigh *e = neigh_find(n, hop->port, hop->family, hop->next_ip);
 	uint32_t *head;
@@ -384,7 +384,7 @@ get(struct sl_neigh *n, const struct sl_hop *hop, uint64_t now_us)
 
 /* The second half of sl_neigh_resolve(): the route is in *hop. */
 static int
-resolve_mac(struct sl_neigh *n, struct sl_hop *hop, uint64_t now_us)
+resolve_mac(struct sl_neigh *n, struct sl_neigh_hop *hop, uint64_t now_us)
 {
 	struct neigh *e = get(n, hop, now_us);
 
@@ -404,7 +404,7 @@ resolve_mac(struct sl_neigh *n, struct sl_hop *hop, uint64_t now_us)
 }
 
 int
-sl_neigh_resolve(struct sl_neigh *n, const struct sl_addr *to, struct sl_hop *hop, uint64_t now_us)
+sl_neigh_resolve(struct sl_neigh *n, const struct sl_addr *to, struct sl_neigh_hop *hop, uint64_t now_us)
 {
 	int rc = neigh_route_lookup(n, to, hop);
 
@@ -414,7 +414,7 @@ sl_neigh_resolve(struct sl_neigh *n, const struct sl_addr *to, struct sl_hop *ho
 }
 
 int
-sl_neigh_hold(struct sl_neigh *n, const struct sl_hop *hop, uint64_t now_us)
+sl_neigh_hold(struct sl_neigh *n, const struct sl_neigh_hop *hop, uint64_t now_us)
 {
 	struct neigh *e;
 
@@ -436,7 +436,7 @@ sl_neigh_hold(struct sl_neigh *n, const struct sl_hop *hop, uint64_t now_us)
 }
 
 void
-sl_neigh_release(struct sl_neigh *n, const struct sl_hop *hop, uint64_t now_us)
+sl_neigh_release(struct sl_neigh *n, const struct sl_neigh_hop *hop, uint64_t now_us)
 {
 	struct neigh *e = hop->family ? neigh_find(n, hop->port, hop->family, hop->next_ip) : NULL;
 
@@ -450,7 +450,7 @@ sl_neigh_release(struct sl_neigh *n, const struct sl_hop *hop, uint64_t now_us)
 }
 
 int
-sl_neigh_queue(struct sl_neigh *n, const struct sl_hop *hop, const uint8_t *frame, size_t len)
+sl_neigh_queue(struct sl_neigh *n, const struct sl_neigh_hop *hop, const uint8_t *frame, size_t len)
 {
 	struct neigh *e;
 	uint8_t *copy;

@@ -105,7 +105,7 @@ bool neigh_on_link(const struct neigh_port *port, uint8_t family, const uint8_t 
 const uint8_t *neigh_source(const struct neigh_port *port, uint8_t family, const uint8_t *neighbour);
 
 /* Fills all of hop but the MAC of a neighbour; family 0 and the MAC for raw Ethernet. 0, -EINVAL, -ENETUNREACH. */
-int neigh_route_lookup(const struct sl_neigh *n, const struct sl_addr *to, struct sl_hop *hop);
+int neigh_route_lookup(const struct sl_neigh *n, const struct sl_addr *to, struct sl_neigh_hop *hop);
 
 /* neigh_input.c: Ethernet header (and tag) into n->out; returns its length. */
 size_t neigh_frame_start(struct sl_neigh *n, const struct neigh_port *port, const uint8_t *dst_mac, uint16_t ethertype);

@@ -188,7 +188,7 @@ destination_bad(const struct sl_neigh *n, uint8_t family, const uint8_t *ip)
 }
 
 static void
-fill_hop(const struct sl_neigh *n, uint16_t port, uint8_t family, const uint8_t *next, struct sl_hop *hop)
+fill_hop(const struct sl_neigh *n, uint16_t port, uint8_t family, const uint8_t *next, struct sl_neigh_hop *hop)
 {
 	const struct neigh_port *p = &n->ports[port];
 	const uint8_t *src = neigh_source(p, family, next);
@@ -204,7 +204,7 @@ fill_hop(const struct sl_neigh *n, uint16_t port, uint8_t family, const uint8_t 
 }
 
 static int
-lookup_eth(const struct sl_neigh *n, const struct sl_addr *to, struct sl_hop *hop)
+lookup_eth(const struct sl_neigh *n, const struct sl_addr *to, struct sl_neigh_hop *hop)
 {
 	if (to->link >= SL_NEIGH_PORTS_MAX || !n->ports[to->link].used || (to->u.mac[0] & 1))
 		return -EINVAL;
@@ -217,7 +217,7 @@ lookup_eth(const struct sl_neigh *n, const struct sl_addr *to, struct sl_hop *ho
 }
 
 int
-neigh_route_lookup(const struct sl_neigh *n, const struct sl_addr *to, struct sl_hop *hop)
+neigh_route_lookup(const struct sl_neigh *n, const struct sl_addr *to, struct sl_neigh_hop *hop)
 {
 	const struct neigh_route *best = NULL;
 	uint8_t family;
