@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sl_endnode: a FIPS end node over a UDP socket that exchanges a numbered stream with its partner through a relay.
+ * For the demo and the smoke tests. Prints one JSON object a second and a last one with "final":true.
+ *
+ * One thread, one socket. Packets to send are gathered and handed to the kernel together (sendmmsg), received ones are
+ * taken up to BATCH at a time (recvmmsg); between two turns it sleeps in ppoll until a packet comes or something is due.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "node.h"
+
+#define BATCH 64
+#define PACKET_MAX 2048
+#define SOCKET_BUFFER (8 << 20)
+
+struct io {
+	int fd;
+	unsigned queued; /* packets gathered to send */
+	uint64_t send_errors;
+	struct mmsghdr tx[BATCH], rx[BATCH];
+	struct iovec tx_iov[BATCH], rx_iov[BATCH];
+	struct sockaddr_storage tx_addr[BATCH], rx_addr[BATCH];
+	uint8_t tx_data[BATCH][PACKET_MAX], rx_data[BATCH][PACKET_MAX];
+};
+
+static struct io io;
+static struct node node;
+static volatile sig_atomic_t stop;
+
+static void
+on_signal(int sig)
+{
+	(void)sig;
+	stop++;
+}
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static socklen_t
+to_sockaddr(struct sockaddr_storage *ss, const struct sl_addr *a)
+{
+	memset(ss, 0, sizeof(*ss));
+	if (a->kind == SL_ADDR_UDP4) {
+		struct sockaddr_in *in = (struct sockaddr_in *)ss;
+
+		in->sin_family = AF_INET;
+		in->sin_port = htons(a->udp_port);
+		memcpy(&in->sin_addr, a->u.ip4, 4);
+		return sizeof(*in);
+	} else {
+		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ss;
+
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(a->udp_port);
+		memcpy(&in6->sin6_addr, a->u.ip6, 16);
+		return sizeof(*in6);
+	}
+}
+
+static bool
+from_sockaddr(struct sl_addr *a, const struct sockaddr_storage *ss)
+{
+	memset(a, 0, sizeof(*a));
+	if (ss->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
+
+		a->kind = SL_ADDR_UDP4;
+		a->udp_port = ntohs(in->sin_port);
+		memcpy(a->u.ip4, &in->sin_addr, 4);
+		return true;
+	}
+	if (ss->ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
+
+		a->kind = SL_ADDR_UDP6;
+		a->udp_port = ntohs(in6->sin6_port);
+		memcpy(a->u.ip6, &in6->sin6_addr, 16);
+		return true;
+	}
+	return false;
+}
+
+/* Hands everything gathered to the kernel. A full socket buffer is waited for: losing here would not be the relay's. */
+static void
+flush(void)
+{
+	unsigned done = 0, waited = 0;
+
+	while (done < io.queued) {
+		int n = sendmmsg(io.fd, io.tx + done, io.queued - done, 0);
+
+		if (n > 0) {
+			done += (unsigned)n;
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		if ((errno == EAGAIN || errno == ENOBUFS) && waited++ < 50) {
+			struct pollfd p = {.fd = io.fd, .events = POLLOUT};
+
+			poll(&p, 1, 1);
+			continue;
+		}
+		/* ECONNREFUSED and the like belong to an earlier packet; this one is given up all the same. */
+		io.send_errors++;
+		done++;
+	}
+	io.queued = 0;
+}
+
+static int
+transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len)
+{
+	unsigned i;
+
+	(void)arg;
+	if (len > PACKET_MAX)
+		return -EMSGSIZE;
+	if (io.queued == BATCH)
+		flush();
+	i = io.queued++;
+	memcpy(io.tx_data[i], packet, len);
+	io.tx_iov[i].iov_len = len;
+	io.tx[i].msg_hdr.msg_namelen = to_sockaddr(&io.tx_addr[i], to);
+	return 0;
+}
+
+static int
+io_open(const struct sl_addr *bind_addr)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = to_sockaddr(&ss, bind_addr);
+	int size = SOCKET_BUFFER, one = 1, err;
+
+	io.fd = socket(ss.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (io.fd < 0)
+		return -errno;
+	/* Restarted at once on the same port in the recovery tests. */
+	setsockopt(io.fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (setsockopt(io.fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
+		setsockopt(io.fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (setsockopt(io.fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
+		setsockopt(io.fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	if (bind(io.fd, (struct sockaddr *)&ss, len)) {
+		err = -errno;
+		close(io.fd);
+		return err;
+	}
+	for (unsigned i = 0; i < BATCH; i++) {
+		io.tx_iov[i].iov_base = io.tx_data[i];
+		io.tx[i].msg_hdr.msg_iov = &io.tx_iov[i];
+		io.tx[i].msg_hdr.msg_iovlen = 1;
+		io.tx[i].msg_hdr.msg_name = &io.tx_addr[i];
+		io.rx_iov[i].iov_base = io.rx_data[i];
+		io.rx[i].msg_hdr.msg_iov = &io.rx_iov[i];
+		io.rx[i].msg_hdr.msg_iovlen = 1;
+		io.rx[i].msg_hdr.msg_name = &io.rx_addr[i];
+	}
+	return 0;
+}
+
+static void
+receive(void)
+{
+	for (int round = 0; round < 4; round++) {
+		int n;
+		uint64_t now;
+
+		for (unsigned i = 0; i < BATCH; i++) {
+			io.rx_iov[i].iov_len = PACKET_MAX;
+			io.rx[i].msg_hdr.msg_namelen = sizeof(io.rx_addr[i]);
+		}
+		n = recvmmsg(io.fd, io.rx, BATCH, MSG_DONTWAIT, NULL);
+		if (n <= 0)
+			return;
+		now = now_ns();
+		for (int i = 0; i < n; i++) {
+			struct sl_addr from;
+
+			if (from_sockaddr(&from, &io.rx_addr[i]))
+				node_packet(&node, &from, io.rx_data[i], io.rx[i].msg_len, now);
+		}
+		if (n < BATCH)
+			return;
+	}
+}
+
+static void
+print_json(bool final)
+{
+	char line[2048];
+
+	node_json(&node, line, sizeof(line), final);
+	puts(line);
+	fflush(stdout);
+}
+
+static void
+run(void)
+{
+	uint64_t next_print = now_ns() + 1000000000ull;
+	uint32_t lost_before = 0;
+
+	while (node.state != NODE_DONE) {
+		struct pollfd p = {.fd = io.fd, .events = POLLIN};
+		uint64_t now = now_ns(), next;
+		struct timespec wait = {0, 0};
+
+		if (stop == 1)
+			node_end(&node, now);
+		else if (stop > 1)
+			break;
+		next = node_turn(&node, BATCH, now);
+		flush();
+		if (now >= next_print) {
+			print_json(false);
+			next_print += 1000000000ull;
+		}
+		if (node.links_lost != lost_before) {
+			lost_before = node.links_lost;
+			fprintf(stderr, "sl_endnode: link to the relay lost\n");
+		}
+		if (next > next_print)
+			next = next_print;
+		now = now_ns();
+		if (next > now) {
+			wait.tv_sec = (time_t)((next - now) / 1000000000ull);
+			wait.tv_nsec = (long)((next - now) % 1000000000ull);
+		}
+		if (ppoll(&p, 1, &wait, NULL) > 0)
+			receive();
+		flush();
+	}
+	node_shutdown(&node, now_ns());
+	flush();
+	print_json(true);
+}
+
+static _Noreturn void
+die(const char *what, const char *value)
+{
+	fprintf(stderr, "sl_endnode: %s%s%s\n", what, value ? ": " : "", value ? value : "");
+	exit(2);
+}
+
+static void
+parse_peer(struct sl_peer_config *peer, char *text)
+{
+	char *at = strchr(text, '@');
+
+	if (at) {
+		*at++ = '\0';
+		if (sl_addr_parse_udp(&peer->addrs[0], at) != 0)
+			die("not an address and port", at);
+		peer->addrs[0].transport = 0;
+		peer->addr_count = 1;
+	}
+	if (sl_npub_parse(peer->xonly, text) != 0)
+		die("not an npub", text);
+	peer->auto_connect = at != NULL;
+	peer->auto_reconnect = true;
+	strcpy(peer->alias, "relay");
+}
+
+static const char usage[] =
+	"usage: sl_endnode --secret NSEC|HEX --bind ADDR:PORT --peer NPUB[@ADDR:PORT] --partner NPUB\n"
+	"                  [--rate PPS] [--size BYTES] [--seconds N] [--mtu BYTES] [--dead-ms MS] [--aead NAME]\n"
+	"  --peer     the relay; with an address it is dialled, without one it dials us\n"
+	"  --partner  who the stream goes to and comes from\n"
+	"  --rate     payloads a second to send, 0 = listen only (1000); --size of each, 40 or more (256)\n"
+	"  --seconds  of sending, 0 = until SIGTERM (10)\n"
+	"  --mtu      largest packet of the link, UDP payload bytes (1280)\n"
+	"  --dead-ms  silence after which the link is taken for dead (30000)\n"
+	"Prints a JSON object a second; the last has \"final\":true.\n";
+
+int
+main(int argc, char **argv)
+{
+	static const struct option options[] = {{"secret", 1, NULL, 's'}, {"bind", 1, NULL, 'b'}, {"peer", 1, NULL, 'p'},
+		{"partner", 1, NULL, 't'}, {"rate", 1, NULL, 'r'}, {"size", 1, NULL, 'z'}, {"seconds", 1, NULL, 'n'},
+		{"mtu", 1, NULL, 'm'}, {"dead-ms", 1, NULL, 'd'}, {"aead", 1, NULL, 'a'}, {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0}};
+	struct node_config config = {.rate_pps = 1000, .size = 256, .seconds = 10,
+		.transport = {.id = 0, .kind = SL_ADDR_UDP4, .mtu = SL_UDP_MTU_DEFAULT, .accept_connections = true}};
+	struct sigaction sa = {.sa_handler = on_signal};
+	struct sl_addr bind_addr = {0};
+	uint8_t partner[SL_XONLY_BYTES];
+	bool have_peer = false, have_partner = false;
+	int opt, err;
+
+	if (sl_crypto_init() != 0)
+		die("no random source", NULL);
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (opt) {
+		case 's':
+			config.identity = sl_identity_from_text(optarg);
+			if (!config.identity)
+				die("not a secret key", NULL);
+			break;
+		case 'b':
+			if (sl_addr_parse_udp(&bind_addr, optarg) != 0)
+				die("not an address and port", optarg);
+			break;
+		case 'p':
+			parse_peer(&config.relay, optarg);
+			have_peer = true;
+			break;
+		case 't':
+			if (sl_npub_parse(partner, optarg) != 0)
+				die("not an npub", optarg);
+			sl_node_addr_from_xonly(&config.partner, partner);
+			have_partner = true;
+			break;
+		case 'r': config.rate_pps = strtoull(optarg, NULL, 0); break;
+		case 'z': config.size = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 'n': config.seconds = strtod(optarg, NULL); break;
+		case 'm': config.transport.mtu = (uint16_t)strtoul(optarg, NULL, 0); break;
+		case 'd': config.dead_timeout_ms = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 'a': config.aead = optarg; break;
+		case 'h': fputs(usage, stdout); return 0;
+		default: fputs(usage, stderr); return 2;
+		}
+	}
+	if (!config.identity || !have_peer || !have_partner || bind_addr.kind == SL_ADDR_NONE || optind != argc) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	if (config.size < STREAM_PAYLOAD_MIN || config.transport.mtu > PACKET_MAX ||
+		config.size + SL_DATAGRAM_HEADER_BYTES + SL_OVERHEAD_BYTES > config.transport.mtu)
+		die("--size is 40 to MTU - 72 bytes", NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+	err = io_open(&bind_addr);
+	if (err)
+		die("cannot open the socket", strerror(-err));
+	err = node_init(&node, &config, transmit, NULL, (uint64_t)time(NULL), now_ns());
+	if (err)
+		die("cannot start", strerror(-err));
+	run();
+	err = node.rx.received > 0 || node.sent > 0 ? 0 : 1;
+	node_fini(&node);
+	close(io.fd);
+	return err;
+}
