@@ -213,9 +213,9 @@ print_json(bool final)
 }
 
 static void
-run(void)
+run(uint64_t every_ns)
 {
-	uint64_t next_print = now_ns() + 1000000000ull;
+	uint64_t next_print = now_ns() + every_ns;
 	uint32_t lost_before = 0;
 
 	while (node.state != NODE_DONE) {
@@ -231,7 +231,7 @@ run(void)
 		flush();
 		if (now >= next_print) {
 			print_json(false);
-			next_print += 1000000000ull;
+			next_print += every_ns;
 		}
 		if (node.links_lost != lost_before) {
 			lost_before = node.links_lost;
@@ -288,20 +288,22 @@ static const char usage[] =
 	"  --seconds  of sending, 0 = until SIGTERM (10)\n"
 	"  --mtu      largest packet of the link, UDP payload bytes (1280)\n"
 	"  --dead-ms  silence after which the link is taken for dead (30000)\n"
-	"Prints a JSON object a second; the last has \"final\":true.\n";
+	"Prints a JSON object a second (--every-ms); the last has \"final\":true.\n";
 
 int
 main(int argc, char **argv)
 {
 	static const struct option options[] = {{"secret", 1, NULL, 's'}, {"bind", 1, NULL, 'b'}, {"peer", 1, NULL, 'p'},
 		{"partner", 1, NULL, 't'}, {"rate", 1, NULL, 'r'}, {"size", 1, NULL, 'z'}, {"seconds", 1, NULL, 'n'},
-		{"mtu", 1, NULL, 'm'}, {"dead-ms", 1, NULL, 'd'}, {"aead", 1, NULL, 'a'}, {"help", 0, NULL, 'h'},
+		{"mtu", 1, NULL, 'm'}, {"dead-ms", 1, NULL, 'd'}, {"aead", 1, NULL, 'a'}, {"every-ms", 1, NULL, 'e'},
+		{"help", 0, NULL, 'h'},
 		{NULL, 0, NULL, 0}};
 	struct node_config config = {.rate_pps = 1000, .size = 256, .seconds = 10,
 		.transport = {.id = 0, .kind = SL_ADDR_UDP4, .mtu = SL_UDP_MTU_DEFAULT, .accept_connections = true}};
 	struct sigaction sa = {.sa_handler = on_signal};
 	struct sl_addr bind_addr = {0};
 	uint8_t partner[SL_XONLY_BYTES];
+	unsigned long every_ms = 1000;
 	bool have_peer = false, have_partner = false;
 	int opt, err;
 
@@ -333,6 +335,7 @@ main(int argc, char **argv)
 		case 'n': config.seconds = strtod(optarg, NULL); break;
 		case 'm': config.transport.mtu = (uint16_t)strtoul(optarg, NULL, 0); break;
 		case 'd': config.dead_timeout_ms = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 'e': every_ms = strtoul(optarg, NULL, 0); break;
 		case 'a': config.aead = optarg; break;
 		case 'h': fputs(usage, stdout); return 0;
 		default: fputs(usage, stderr); return 2;
@@ -353,7 +356,7 @@ main(int argc, char **argv)
 	err = node_init(&node, &config, transmit, NULL, (uint64_t)time(NULL), now_ns());
 	if (err)
 		die("cannot start", strerror(-err));
-	run();
+	run(every_ms ? every_ms * 1000000ull : 1000000000ull);
 	err = node.rx.received > 0 || node.sent > 0 ? 0 : 1;
 	node_fini(&node);
 	close(io.fd);

@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The real daemon, the real command line and real end nodes in network namespaces. Prints TAP.
+
+    smoke.py config | udp | recovery | strangers
+
+Needs root except for config. SLUICE_BUILD names the build directory.
+"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "lib"))
+import lab  # noqa: E402
+
+BUILD = os.environ.get("SLUICE_BUILD") or os.path.join(os.getcwd(), "build-release")
+RATE = 2000
+UP = 20  # seconds that a link may take to come up
+
+
+class Report:
+    def __init__(self):
+        self.n = self.failed = 0
+
+    def ok(self, good, text, *why):
+        self.n += 1
+        self.failed += not good
+        if not good:
+            for line in why:
+                print("# " + str(line), flush=True)
+        print(f"{'ok' if good else 'not ok'} {self.n} - {text}", flush=True)
+        return good
+
+    def skip(self, text, why):
+        self.n += 1
+        print(f"ok {self.n} - {text} # SKIP {why}", flush=True)
+
+    def end(self):
+        print(f"1..{self.n}", flush=True)
+        sys.exit(1 if self.failed else 0)
+
+
+rep = Report()
+
+
+def logs(*processes):
+    return [f"{p.name}: {line}" for p in processes for line in p.log(15)]
+
+
+# --- configuration -------------------------------------------------------------------------------------------------
+
+GOOD = """node:
+  identity:
+    nsec: "4242424242424242424242424242424242424242424242424242424242424242"
+transports:
+  udp:
+    bind_addr: "0.0.0.0:2121"
+dataplane:
+  ports:
+    - name: p0
+      device: "net_null0"
+      addresses: ["192.0.2.2/24"]
+"""
+BAD = {
+    "an unknown key": (GOOD.replace("  udp:\n", "  udp:\n    mtux: 1\n"), 6),
+    "a bad value": (GOOD + "  burst: many\n", 12),
+    "a key twice": (GOOD.replace("    bind_addr", "    mtu: 1280\n    mtu: 1290\n    bind_addr"), 7),
+    "broken YAML": (GOOD + "  lcores: [\n", None),
+    "a bad address": (GOOD.replace("192.0.2.2/24", "192.0.2.2/33"), 11),
+    "a bad key": (GOOD.replace('nsec: "42', 'nsec: "4g'), 3),
+}
+
+
+def sluiced(*args, timeout=10):
+    return subprocess.run([os.path.join(BUILD, "app", "sluiced", "sluiced"), *args], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout, check=False)
+
+
+def config():
+    with tempfile.TemporaryDirectory(prefix="sluice-smoke-") as folder:
+        path = os.path.join(folder, "relay.yaml")
+
+        def write(text):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+
+        write(GOOD)
+        r = sluiced("--check", path)
+        rep.ok(r.returncode == 0 and "2121" in r.stdout and "4242424242" not in r.stdout,
+               "--check prints the effective configuration, without the secret", r.returncode, r.stdout, r.stderr)
+        for what, (text, line) in BAD.items():
+            write(text)
+            for how in (["--check", path], ["-c", path]):
+                r = sluiced(*how)
+                errors = r.stderr.strip().splitlines()
+                where = f"{path}:{line}:" if line else f"{path}:"
+                rep.ok(r.returncode == 2 and len(errors) == 1 and where in errors[0],
+                       f"{what} with {how[0]}: status 2 and one line that names the place",
+                       f"status {r.returncode}, wanted {where}", *errors)
+        r = sluiced("-c", os.path.join(folder, "absent.yaml"))
+        errors = r.stderr.strip().splitlines()
+        rep.ok(r.returncode == 2 and len(errors) == 1 and "absent.yaml" in errors[0],
+               "a missing file: status 2 and one line", r.returncode, *errors)
+        r = sluiced("--nonsense")
+        rep.ok(r.returncode == 2, "an unknown option: status 2", r.returncode, r.stderr)
+
+
+# --- traffic -------------------------------------------------------------------------------------------------------
+
+def relay_up(stage, **kw):
+    p = stage.relay(**kw)
+    lab.wait_for(lambda: not p.alive() or stage.show("status"), UP)
+    return p
+
+
+def running(*nodes):
+    return all((p.last() or {}).get("state") == "running" for p in nodes)
+
+
+def balanced(stage, what):
+    page = stage.show("drops")
+    rep.ok(bool(page) and page.get("balanced") is True, f"{what}: the relay's counters balance", json.dumps(page))
+    return page or {}
+
+
+def whole(what, a, b, tx, rx):
+    """Everything that one end says it sent has come to the other, once."""
+    rep.ok(bool(tx) and bool(rx) and tx["sent"] > 0 and tx["sent"] == rx["received"] and not rx["duplicated"] and
+           not rx["corrupted"] and not rx["foreign"],
+           f"{what}: {a} to {b}: {rx and rx['received']} of {tx and tx['sent']} arrived intact, p50 {rx and rx['p50_us']} us",
+           json.dumps(tx), json.dumps(rx))
+
+
+def traffic(family, relay_dials):
+    what = f"IPv{family}, {'we dial' if relay_dials else 'they dial'}"
+    with lab.Lab(BUILD) as stage:
+        relay = relay_up(stage, family=family, dials="ab" if relay_dials else "")
+        nodes = {n: stage.end_node(n, family=family, dials=not relay_dials, seconds=3, rate=RATE) for n in "ab"}
+        took = lab.wait_for(lambda: running(*nodes.values()), UP)
+        if not rep.ok(took is not None, f"{what}: both links up" + (f" after {took:.1f} s" if took else ""),
+                      *logs(relay, *nodes.values())):
+            return
+        lab.wait_for(lambda: not any(p.alive() for p in nodes.values()), 15)
+        ends = {n: p.final for n, p in nodes.items()}
+        whole(what, "A", "B", ends["a"], ends["b"])
+        whole(what, "B", "A", ends["b"], ends["a"])
+        page = balanced(stage, what)
+        drops = {k: v for k, v in (page.get("drops") or {}).items() if v}
+        print(f"# drops: {drops}", flush=True)
+        for page in ("status", "peers", "links", "tree", "filters", "routes", "ports", "workers"):
+            if stage.show(page) is None:
+                rep.ok(False, f"{what}: sluicectl -j show {page}", *logs(relay))
+        took = relay.stop(wait=5)
+        rep.ok(took is not None and took < 2 and relay.child.returncode == 0,
+               f"{what}: SIGTERM ends the daemon within 2 s" + (f": {took:.2f} s" if took else ""),
+               f"status {relay.child.returncode}", *logs(relay))
+
+
+def udp():
+    for family in (4, 6):
+        for relay_dials in (False, True):
+            traffic(family, relay_dials)
+
+
+# --- recovery ------------------------------------------------------------------------------------------------------
+
+def flowing(nodes, since, seconds=1.0):
+    """Both ends have received after `since` for a while."""
+    def grows(p):
+        lines = [l for l in list(p.lines) if l["at"] > since and l["received"] > 0 and l["state"] == "running"]
+        return len(lines) >= 2 and lines[-1]["received"] > lines[0]["received"] and \
+            lines[-1]["at"] - lines[0]["at"] >= seconds
+    return all(grows(p) for p in nodes)
+
+
+def recover(what, relay_dials, victim, dead_ms=30000, limit=45):
+    """kill -9 and start again; the time is the longest silence that an end which lived on has seen."""
+    with lab.Lab(BUILD) as stage:
+        kw = {"dials": "ab" if relay_dials else "",
+              "extra_node": f"  link_dead_timeout_secs: {dead_ms // 1000}\n  heartbeat_interval_secs: {max(dead_ms // 3000, 1)}\n"}
+        relay = relay_up(stage, **kw)
+        node = {n: stage.end_node(n, dials=not relay_dials, seconds=0, rate=RATE, dead_ms=dead_ms, every_ms=200)
+                for n in "ab"}
+        if lab.wait_for(lambda: running(*node.values()) and flowing(node.values(), 0), UP) is None:
+            rep.ok(False, f"{what}: both links up", *logs(relay, *node.values()))
+            return
+        killed = time.monotonic()
+        if victim == "relay":
+            relay.child.kill()
+            relay.stop(signal.SIGKILL)
+            relay = relay_up(stage, name="sluiced-again", **kw)
+            watch = node["b"]
+        else:
+            node[victim].child.kill()
+            node[victim].stop(signal.SIGKILL)
+            node[victim] = stage.end_node(victim, dials=not relay_dials, seconds=0, rate=RATE, dead_ms=dead_ms,
+                                          every_ms=200, name=f"node-{victim}-again")
+            watch = node["b" if victim == "a" else "a"]
+        back = lab.wait_for(lambda: flowing(node.values(), killed), limit)
+        gap = (watch.last() or {}).get("longest_gap_ms", 0)
+        rep.ok(back is not None and gap > 0,
+               f"{what}: traffic is back by itself" + (f" after {gap / 1000:.1f} s" if back is not None else ""),
+               json.dumps([p.last() for p in node.values()]), *logs(relay, *node.values()))
+        # What flows after that flows without loss.
+        before = {n: dict(p.last()) for n, p in node.items()}
+        time.sleep(1)
+        for n, p in node.items():
+            rep.ok(p.last()["lost"] == before[n]["lost"] and p.last()["corrupted"] == 0,
+                   f"{what}: nothing is lost at {n.upper()} afterwards", json.dumps([before[n], p.last()]))
+        balanced(stage, what)
+
+
+def disconnect():
+    """SIGTERM tells the peers: they know within a second, not after the dead timeout."""
+    what = "SIGTERM says goodbye"
+    with lab.Lab(BUILD) as stage:
+        relay = relay_up(stage)
+        node = {n: stage.end_node(n, seconds=0, rate=RATE, every_ms=100) for n in "ab"}
+        if lab.wait_for(lambda: running(*node.values()), UP) is None:
+            rep.ok(False, f"{what}: both links up", *logs(relay, *node.values()))
+            return
+        took = relay.stop(wait=5)
+        rep.ok(took is not None and took < 2, f"{what}: the daemon left after {took or 0:.2f} s under traffic", *logs(relay))
+        told = lab.wait_for(lambda: all(p.last()["links_lost"] == 1 for p in node.values()), 1.5)
+        rep.ok(told is not None, f"{what}: both peers heard it", json.dumps([p.last() for p in node.values()]))
+        relay = relay_up(stage, name="sluiced-again")
+        since = time.monotonic()
+        back = lab.wait_for(lambda: flowing(node.values(), since), 45)
+        gap = node["b"].last()["longest_gap_ms"]
+        rep.ok(back is not None, f"{what}: and they came back after {gap / 1000:.1f} s", *logs(relay, *node.values()))
+
+
+def recovery():
+    recover("end node A killed and restarted, they dial", False, "a")
+    recover("end node B killed and restarted, we dial", True, "b")
+    recover("relay killed and restarted, we dial", True, "relay")
+    recover("relay killed and restarted, they dial (dead after 5 s)", False, "relay", dead_ms=5000)
+    disconnect()
+
+
+# --- strangers -----------------------------------------------------------------------------------------------------
+
+STRANGER = r"""
+import os, random, socket, sys
+host, family = sys.argv[1], socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+rnd = random.Random(7)
+s = socket.socket(family, socket.SOCK_DGRAM)
+s.bind(("", 4000))
+s.settimeout(0.5)
+def send(b):
+    s.sendto(b, (host, 2121))
+for n in range(0, 200):                       # every short length, random bytes
+    send(rnd.randbytes(n))
+for phase in range(16):                       # each phase with a right length field, random behind it
+    for n in (28, 60, 110, 65, 500):
+        send(bytes([phase, 0]) + n.to_bytes(2, "little") + rnd.randbytes(n))
+for _ in range(300):                          # established, unknown index, lengths right
+    n = rnd.randrange(5, 400)
+    send(bytes([0, 0]) + n.to_bytes(2, "little") + rnd.randbytes(12 + n + 16))
+for _ in range(30):                           # msg1 that cannot authenticate
+    send(bytes([1, 0, 110, 0]) + rnd.randbytes(110))
+answers = 0
+try:
+    while True:
+        s.recv(2048)
+        answers += 1
+except TimeoutError:
+    pass
+print(answers)
+"""
+
+
+def strangers():
+    what = "strangers"
+    with lab.Lab(BUILD) as stage:
+        relay = relay_up(stage)
+        nodes = {n: stage.end_node(n, seconds=4, rate=RATE) for n in "ab"}
+        if lab.wait_for(lambda: running(*nodes.values()), UP) is None:
+            rep.ok(False, f"{what}: both links up", *logs(relay, *nodes.values()))
+            return
+        before = (stage.show("drops") or {}).get("drops") or {}
+        r = subprocess.run(["ip", "netns", "exec", stage.ns("a"), sys.executable, "-c", STRANGER, lab.RELAY[4]["a"]],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30,
+                           check=False)
+        rep.ok(r.stdout.strip() == "0", f"{what}: no answer to any of 610 bad packets", r.stdout, r.stderr)
+        lab.wait_for(lambda: not any(p.alive() for p in nodes.values()), 20)
+        whole(what, "A", "B", nodes["a"].final, nodes["b"].final)
+        whole(what, "B", "A", nodes["b"].final, nodes["a"].final)
+        page = balanced(stage, what)
+        grown = {k: v - before.get(k, 0) for k, v in (page.get("drops") or {}).items() if v > before.get(k, 0)}
+        print(f"# drops: {grown}", flush=True)
+        for reason in ("drop_fmp_short", "drop_fmp_version", "drop_fmp_phase", "drop_fmp_length", "drop_unknown_index"):
+            rep.ok(grown.get(reason, 0) > 0, f"{what}: counted under {reason}", json.dumps(grown))
+
+
+CHECKS = {"config": config, "udp": udp, "recovery": recovery, "strangers": strangers}
+
+
+def main():
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in CHECKS:
+        sys.exit(f"usage: smoke.py {' | '.join(CHECKS)}")
+    for program in (("app", "sluiced", "sluiced"), ("app", "sluicectl", "sluicectl"), ("tests", "endnode", "sl_endnode")):
+        if not os.access(os.path.join(BUILD, *program), os.X_OK):
+            rep.ok(False, f"{name}: {'/'.join(program)} is built")
+            rep.end()
+    if name != "config" and os.geteuid() != 0:
+        rep.skip(name, "needs root for network namespaces")
+        rep.end()
+    lab.install()
+    try:
+        CHECKS[name]()
+    except (lab.LabError, subprocess.TimeoutExpired, OSError, socket.error) as e:
+        rep.ok(False, f"{name}: {e}")
+    rep.end()
+
+
+if __name__ == "__main__":
+    main()
