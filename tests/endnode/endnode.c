@@ -248,9 +248,9 @@ run(uint64_t every_ns)
 			receive();
 		flush();
 	}
+	print_json(true);
 	node_shutdown(&node, now_ns());
 	flush();
-	print_json(true);
 }
 
 static _Noreturn void
