@@ -8,6 +8,7 @@
 
 extern const struct sl_aead_backend sl_aead_sodium;
 extern const struct sl_aead_backend sl_aead_ipsec_mb;
+extern const struct sl_aead_backend sl_aead_ipsec_mb_avx2, sl_aead_ipsec_mb_sse;
 
 /* 4 zero bytes, then the counter little endian. */
 static inline void
