@@ -22,7 +22,8 @@ sl_addr_format(char text[SL_ADDR_TEXT_SIZE], const struct sl_addr *addr)
 		break;
 	case SL_ADDR_ETH:
 		snprintf(text, SL_ADDR_TEXT_SIZE, "%02x:%02x:%02x:%02x:%02x:%02x", addr->u.mac[0],
-			addr->u.mac[1], addr->u.mac[2], addr->u.mac[3], addr->u.mac[4], addr->u.mac[5]);
+			addr->u.mac[1], addr->u.mac[2], addr->u.mac[3], addr->u.mac[4],
+			addr->u.mac[5]);
 		break;
 	default:
 		snprintf(text, SL_ADDR_TEXT_SIZE, "none");
@@ -65,7 +66,8 @@ sl_addr_parse_udp(struct sl_addr *addr, const char *text)
 	out.kind = v6 ? SL_ADDR_UDP6 : SL_ADDR_UDP4;
 	if (port_parse(&out.udp_port, end + 1) != 0)
 		return -EINVAL;
-	if (v6 ? inet_pton(AF_INET6, host, out.u.ip6) != 1 : inet_pton(AF_INET, host, out.u.ip4) != 1)
+	if (v6 ? inet_pton(AF_INET6, host, out.u.ip6) != 1
+	       : inet_pton(AF_INET, host, out.u.ip4) != 1)
 		return -EINVAL;
 	*addr = out;
 	return 0;

@@ -24,8 +24,8 @@ clamp(double v, double low, double high)
 }
 
 bool
-sl_mmp_receiver_report(struct sl_receiver_report *report, struct sl_mmp_snapshot *snap, struct sl_mmp_rx *rx,
-	uint64_t other_frames, uint64_t other_bytes, uint64_t now_us)
+sl_mmp_receiver_report(struct sl_receiver_report *report, struct sl_mmp_snapshot *snap,
+	struct sl_mmp_rx *rx, uint64_t other_frames, uint64_t other_bytes, uint64_t now_us)
 {
 	uint64_t frames = relaxed(rx->frames), bytes = relaxed(rx->bytes);
 	uint64_t burst_sum = relaxed(rx->burst_sum), last_rx_us = relaxed(rx->last_rx_us);
@@ -65,8 +65,9 @@ sl_mmp_receiver_report(struct sl_receiver_report *report, struct sl_mmp_snapshot
 }
 
 bool
-sl_mmp_sender_report(struct sl_sender_report *report, struct sl_mmp_snapshot *snap, uint64_t tx_next,
-	uint64_t tx_bytes, uint32_t now_ts_ms, uint64_t other_frames, uint64_t other_bytes)
+sl_mmp_sender_report(struct sl_sender_report *report, struct sl_mmp_snapshot *snap,
+	uint64_t tx_next, uint64_t tx_bytes, uint32_t now_ts_ms, uint64_t other_frames,
+	uint64_t other_bytes)
 {
 	if (tx_next == snap->tx_next)
 		return false;
@@ -81,6 +82,13 @@ sl_mmp_sender_report(struct sl_sender_report *report, struct sl_mmp_snapshot *sn
 	snap->tx_bytes = tx_bytes;
 	snap->tx_ts_ms = now_ts_ms;
 	return true;
+}
+
+/* Delivered of sent, 1 at most: late frames of the time before may make up for lost ones. */
+static double
+ratio(uint64_t delivered, uint64_t sent)
+{
+	return clamp((double)delivered / (double)sent, 0, 1);
 }
 
 static void
@@ -123,7 +131,7 @@ reverse_update(struct sl_mmp_metrics *m, const struct sl_mmp_rx *rx)
 	uint64_t highest = relaxed(rx->highest), frames = relaxed(rx->frames);
 
 	if (m->has_reverse_base && highest > m->reverse_highest) {
-		m->reverse = clamp((double)(frames - m->reverse_frames) / (double)(highest - m->reverse_highest), 0, 1);
+		m->reverse = ratio(frames - m->reverse_frames, highest - m->reverse_highest);
 		etx_update(m);
 	}
 	m->reverse_highest = highest;
@@ -137,10 +145,12 @@ is_stale(const struct sl_mmp_metrics *m, const struct sl_receiver_report *r)
 	if (!m->has_base)
 		return false;
 	if (r->highest_counter < m->base_highest || r->total_frames < m->base_frames ||
-		r->total_bytes < m->base_bytes || r->ce_frames < m->base_ce || r->reordered < m->base_reordered)
+		r->total_bytes < m->base_bytes || r->ce_frames < m->base_ce ||
+		r->reordered < m->base_reordered)
 		return true;
 	return r->highest_counter == m->base_highest && r->total_frames == m->base_frames &&
-		r->total_bytes == m->base_bytes && r->ce_frames == m->base_ce && r->reordered == m->base_reordered;
+	       r->total_bytes == m->base_bytes && r->ce_frames == m->base_ce &&
+	       r->reordered == m->base_reordered;
 }
 
 static void
@@ -152,7 +162,8 @@ rtt_update(struct sl_mmp_metrics *m, const struct sl_receiver_report *r, uint64_
 	if (r->echo_ts_ms == 0 || since_echo_ms < 0)
 		return;
 	sample = (since_echo_ms - r->dwell_ms) * 1000 + (int64_t)(inner_now_us % 1000);
-	if (sample < -1000) /* more than any rounding: the peer claims to have held it longer than it was away */
+	/* More than any rounding: the peer claims to have held it longer than it was away. */
+	if (sample < -1000)
 		return;
 	sample = sample > 500 ? sample - 500 : 1;
 	if (!m->measured) {
@@ -161,7 +172,8 @@ rtt_update(struct sl_mmp_metrics *m, const struct sl_receiver_report *r, uint64_
 		m->measured = true;
 		return;
 	}
-	m->rttvar_us += (sample > m->srtt_us ? sample - m->srtt_us : m->srtt_us - sample) / 4 - m->rttvar_us / 4;
+	m->rttvar_us += (sample > m->srtt_us ? sample - m->srtt_us : m->srtt_us - sample) / 4 -
+			m->rttvar_us / 4;
 	m->srtt_us += sample / 8 - m->srtt_us / 8;
 }
 
@@ -178,8 +190,8 @@ goodput_update(struct sl_mmp_metrics *m, uint64_t bytes, uint64_t span_us)
 }
 
 bool
-sl_mmp_on_report(struct sl_mmp_metrics *m, const struct sl_receiver_report *report, uint64_t inner_now_us,
-	uint64_t now_us, uint64_t tx_next, const struct sl_mmp_rx *rx)
+sl_mmp_on_report(struct sl_mmp_metrics *m, const struct sl_receiver_report *report,
+	uint64_t inner_now_us, uint64_t now_us, uint64_t tx_next, const struct sl_mmp_rx *rx)
 {
 	bool accepted = report->highest_counter < tx_next && !is_stale(m, report);
 
@@ -191,11 +203,12 @@ sl_mmp_on_report(struct sl_mmp_metrics *m, const struct sl_receiver_report *repo
 			uint64_t span = report->highest_counter - m->base_highest;
 
 			if (span) {
-				m->forward = clamp((double)(report->total_frames - m->base_frames) / (double)span, 0, 1);
+				m->forward = ratio(report->total_frames - m->base_frames, span);
 				m->loss = 1 - m->forward;
 				etx_update(m);
 			}
-			goodput_update(m, report->total_bytes - m->base_bytes, now_us - m->base_at_us);
+			goodput_update(
+				m, report->total_bytes - m->base_bytes, now_us - m->base_at_us);
 		}
 		m->base_highest = report->highest_counter;
 		m->base_frames = report->total_frames;

@@ -63,12 +63,13 @@ round_up_pow2(uint32_t v)
 static int
 map(struct mapping *m, size_t bytes)
 {
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED)
 		return -ENOMEM;
-	if (bytes >= HUGE_BYTES)
-		(void)madvise(at, bytes, MADV_HUGEPAGE); /* advice: fewer TLB misses where the kernel agrees */
+	if (bytes >= HUGE_BYTES) /* advice: fewer TLB misses where the kernel agrees */
+		(void)madvise(at, bytes, MADV_HUGEPAGE);
 	m->at = at;
 	m->bytes = bytes;
 	return 0;
@@ -81,7 +82,7 @@ unmap(struct mapping *m)
 		munmap(m->at, m->bytes);
 }
 
-/* Keys: out of core files, not to a child, not to swap. Each is best effort: limits may forbid the lock. */
+/* Keys: out of core files, children and swap. Best effort: limits may forbid the lock. */
 static void
 protect(const struct mapping *m)
 {
@@ -223,8 +224,8 @@ sl_session_index_release(struct sl_session_table *t, uint32_t rx_index)
 }
 
 struct sl_session *
-sl_session_install(struct sl_session_table *t, uint32_t rx_index, uint32_t tx_index, uint32_t peer_id,
-	bool is_initiator, const struct sl_noise_keys *keys, uint64_t now_us)
+sl_session_install(struct sl_session_table *t, uint32_t rx_index, uint32_t tx_index,
+	uint32_t peer_id, bool is_initiator, const struct sl_noise_keys *keys, uint64_t now_us)
 {
 	uint32_t slot = rx_index & t->view.slot_mask;
 	struct sl_session *s = &t->arena[slot];
@@ -287,8 +288,8 @@ sl_session_table_bytes(const struct sl_session_table *t)
 {
 	size_t slots = (size_t)t->view.slot_mask + 1;
 
-	return sizeof(*t) + slots * (sizeof(*t->slots) + sizeof(*t->order)) + t->arena_map.bytes + t->rows_map.bytes +
-		t->peers_map.bytes;
+	return sizeof(*t) + slots * (sizeof(*t->slots) + sizeof(*t->order)) + t->arena_map.bytes +
+	       t->rows_map.bytes + t->peers_map.bytes;
 }
 
 const struct sl_session_view *

@@ -5,7 +5,14 @@
 #include <errno.h>
 
 /* Offsets from the type byte. */
-enum { TREE_VERSION = 1, TREE_SEQUENCE = 2, TREE_TIMESTAMP = 10, TREE_PARENT = 18, TREE_COUNT = 34, TREE_ENTRIES = 36 };
+enum {
+	TREE_VERSION = 1,
+	TREE_SEQUENCE = 2,
+	TREE_TIMESTAMP = 10,
+	TREE_PARENT = 18,
+	TREE_COUNT = 34,
+	TREE_ENTRIES = 36
+};
 #define TREE_VERSION_1 1
 
 int
@@ -82,7 +89,8 @@ sl_filter_announce_parse(struct sl_filter_announce *f, const uint8_t *msg, size_
 }
 
 void
-sl_filter_announce_build(uint8_t msg[SL_FILTER_MSG_BYTES], uint64_t sequence, const uint8_t bits[SL_FILTER_BYTES])
+sl_filter_announce_build(
+	uint8_t msg[SL_FILTER_MSG_BYTES], uint64_t sequence, const uint8_t bits[SL_FILTER_BYTES])
 {
 	msg[0] = SL_MSG_FILTER_ANNOUNCE;
 	sl_put64(msg + FILTER_SEQUENCE, sequence);
@@ -91,7 +99,15 @@ sl_filter_announce_build(uint8_t msg[SL_FILTER_MSG_BYTES], uint64_t sequence, co
 	memcpy(msg + FILTER_BITS, bits, SL_FILTER_BYTES);
 }
 
-enum { REQ_ID = 1, REQ_TARGET = 9, REQ_ORIGIN = 25, REQ_TTL = 41, REQ_MIN_MTU = 42, REQ_COUNT = 44, REQ_COORDS = 46 };
+enum {
+	REQ_ID = 1,
+	REQ_TARGET = 9,
+	REQ_ORIGIN = 25,
+	REQ_TTL = 41,
+	REQ_MIN_MTU = 42,
+	REQ_COUNT = 44,
+	REQ_COORDS = 46
+};
 _Static_assert(REQ_COORDS == SL_LOOKUP_REQUEST_FIXED_BYTES, "");
 
 int
@@ -120,7 +136,8 @@ sl_lookup_request_build(uint8_t *msg, size_t size, const struct sl_lookup_reques
 {
 	size_t coords_bytes = (size_t)r->coords_count * SL_NODE_ADDR_BYTES;
 
-	if (size < SL_LOOKUP_REQUEST_FIXED_BYTES || size - SL_LOOKUP_REQUEST_FIXED_BYTES < coords_bytes)
+	if (size < SL_LOOKUP_REQUEST_FIXED_BYTES ||
+		size - SL_LOOKUP_REQUEST_FIXED_BYTES < coords_bytes)
 		return 0;
 	msg[0] = SL_MSG_LOOKUP_REQUEST;
 	sl_put64(msg + REQ_ID, r->request_id);
@@ -162,7 +179,8 @@ sl_lookup_response_build(uint8_t *msg, size_t size, const struct sl_lookup_respo
 {
 	size_t coords_bytes = (size_t)r->coords_count * SL_NODE_ADDR_BYTES;
 
-	if (size < SL_LOOKUP_RESPONSE_FIXED_BYTES || size - SL_LOOKUP_RESPONSE_FIXED_BYTES < coords_bytes)
+	if (size < SL_LOOKUP_RESPONSE_FIXED_BYTES ||
+		size - SL_LOOKUP_RESPONSE_FIXED_BYTES < coords_bytes)
 		return 0;
 	msg[0] = SL_MSG_LOOKUP_RESPONSE;
 	sl_put64(msg + RESP_ID, r->request_id);
@@ -183,5 +201,6 @@ sl_lookup_proof_digest(uint8_t digest[32], const struct sl_lookup_response *r)
 	sl_put64(head, r->request_id);
 	memcpy(head + 8, r->target.bytes, SL_NODE_ADDR_BYTES);
 	sl_put16(head + 24, r->coords_count); /* hashed too, whatever the documents say */
-	sl_sha256_2(digest, head, sizeof(head), r->coords, (size_t)r->coords_count * SL_NODE_ADDR_BYTES);
+	sl_sha256_2(digest, head, sizeof(head), r->coords,
+		(size_t)r->coords_count * SL_NODE_ADDR_BYTES);
 }

@@ -39,7 +39,8 @@ coords_of_setup(struct sl_coords_seen *seen, const uint8_t *payload, size_t len)
 		return false;
 	if (seen->src_count == 0 || seen->dest_count == 0)
 		return false;
-	return len - at >= 2 && len - at - 2 >= sl_get16(payload + at); /* the handshake that follows */
+	/* The handshake that follows. */
+	return len - at >= 2 && len - at - 2 >= sl_get16(payload + at);
 }
 
 bool
@@ -58,7 +59,8 @@ sl_payload_coords(struct sl_coords_seen *seen, const uint8_t *payload, size_t le
 		if (!coords_of_setup(&found, payload, len))
 			return false;
 	} else {
-		if (payload[0] != 0 || (payload[1] & (SESSION_FLAG_CP | SESSION_FLAG_U)) != SESSION_FLAG_CP)
+		if (payload[0] != 0 ||
+			(payload[1] & (SESSION_FLAG_CP | SESSION_FLAG_U)) != SESSION_FLAG_CP)
 			return false;
 		if (len < DATA_MIN_BYTES)
 			return false;

@@ -27,7 +27,8 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 }
 
 static void
-bech32(const char *text, int (*parse)(uint8_t *, const char *), void (*format)(char *, const uint8_t *))
+bech32(const char *text, int (*parse)(uint8_t *, const char *),
+	void (*format)(char *, const uint8_t *))
 {
 	uint8_t key[32], again[32];
 	char out[SL_NPUB_SIZE];
@@ -55,7 +56,8 @@ secret(const char *text)
 	}
 	sl_nsec_format(out, sl_identity_secret(id));
 	same = sl_identity_from_text(out);
-	FUZZ_CHECK(same && memcmp(sl_identity_compressed(id), sl_identity_compressed(same), SL_COMPRESSED_BYTES) == 0);
+	FUZZ_CHECK(same && memcmp(sl_identity_compressed(id), sl_identity_compressed(same),
+				   SL_COMPRESSED_BYTES) == 0);
 	sl_identity_destroy(same);
 	sl_identity_destroy(id);
 }
@@ -71,7 +73,8 @@ hex(const char *text)
 		sl_hex_format(out, bytes, len);
 		FUZZ_CHECK(strcasecmp(out, text) == 0);
 		for (size_t i = 0; out[i]; i++)
-			FUZZ_CHECK(isdigit((unsigned char)out[i]) || (out[i] >= 'a' && out[i] <= 'f'));
+			FUZZ_CHECK(
+				isdigit((unsigned char)out[i]) || (out[i] >= 'a' && out[i] <= 'f'));
 	}
 	free(out);
 	free(bytes);

@@ -30,13 +30,15 @@ message(const struct sl_wire_case *c, const uint8_t *in, size_t len)
 		free(out);
 		return;
 	}
-	if (is_signal && out_len == 0) { /* more coordinates than the length field of a signal can say */
+	if (is_signal &&
+		out_len == 0) { /* more coordinates than the length field of a signal can say */
 		FUZZ_CHECK(len - 4 > UINT16_MAX);
 		free(out);
 		return;
 	}
 	FUZZ_CHECK(sl_wire_case_same(c, in, len, out, out_len));
-	FUZZ_CHECK(is_signal || (info && len - 1 >= info->min_body && (!info->exact || len - 1 == info->min_body)));
+	FUZZ_CHECK(is_signal || (info && len - 1 >= info->min_body &&
+					(!info->exact || len - 1 == info->min_body)));
 	/* Once more into exactly the room it needs, from its own output. */
 	tight = malloc(out_len);
 	FUZZ_CHECK(c->round_trip(out, out_len, tight, out_len, &again_len) == 0);
@@ -53,7 +55,8 @@ packet(const uint8_t *p, size_t len)
 	switch (sl_packet_classify(p, len)) {
 	case SL_PACKET_ESTABLISHED:
 		FUZZ_CHECK(len >= SL_ESTABLISHED_MIN_BYTES);
-		sl_header_build(again, p[1], (uint16_t)(len - SL_ESTABLISHED_MIN_BYTES), sl_get32(p + 4), sl_get64(p + 8));
+		sl_header_build(again, p[1], (uint16_t)(len - SL_ESTABLISHED_MIN_BYTES),
+			sl_get32(p + 4), sl_get64(p + 8));
 		FUZZ_CHECK(memcmp(again, p, SL_HEADER_BYTES) == 0);
 		break;
 	case SL_PACKET_MSG1:
@@ -83,7 +86,8 @@ static void
 inside(const uint8_t *payload, size_t len, const uint8_t *coords, uint16_t count)
 {
 	if (count)
-		FUZZ_CHECK(coords >= payload && coords + (size_t)count * SL_NODE_ADDR_BYTES <= payload + len);
+		FUZZ_CHECK(coords >= payload &&
+			   coords + (size_t)count * SL_NODE_ADDR_BYTES <= payload + len);
 }
 
 static void
@@ -111,10 +115,12 @@ metrics(const uint8_t *p, size_t len)
 	uint64_t now = 1000000;
 
 	sl_mmp_metrics_init(&m);
-	for (; len >= 13 + SL_RECEIVER_REPORT_BYTES; p += 13 + SL_RECEIVER_REPORT_BYTES, len -= 13 + SL_RECEIVER_REPORT_BYTES) {
+	for (; len >= 13 + SL_RECEIVER_REPORT_BYTES;
+		p += 13 + SL_RECEIVER_REPORT_BYTES, len -= 13 + SL_RECEIVER_REPORT_BYTES) {
 		struct sl_receiver_report theirs, ours;
 
-		sl_mmp_rx_frame(&rx, sl_get64(p), sl_get32(p + 8), 100, now += (uint64_t)p[12] << p[12] % 32, p[12]);
+		sl_mmp_rx_frame(&rx, sl_get64(p), sl_get32(p + 8), 100,
+			now += (uint64_t)p[12] << p[12] % 32, p[12]);
 		if (sl_receiver_report_parse(&theirs, p + 13, SL_RECEIVER_REPORT_BYTES) == 0)
 			(void)sl_mmp_on_report(&m, &theirs, now, now, 1ull << (p[12] % 64), &rx);
 		FUZZ_CHECK(m.etx >= 1 && m.etx <= 100);
@@ -122,9 +128,11 @@ metrics(const uint8_t *p, size_t len)
 		FUZZ_CHECK(m.cost >= 1 && m.cost < 3e9);
 		FUZZ_CHECK(!m.measured || (m.srtt_us >= 1 && m.rttvar_us >= 0));
 		FUZZ_CHECK(m.goodput_bytes_per_s >= 0);
-		FUZZ_CHECK(sl_mmp_sender_interval_us(&m) >= 200000 && sl_mmp_sender_interval_us(&m) <= 5000000);
+		FUZZ_CHECK(sl_mmp_sender_interval_us(&m) >= 200000 &&
+			   sl_mmp_sender_interval_us(&m) <= 5000000);
 		if (p[12] & 1)
-			FUZZ_CHECK(sl_mmp_receiver_report(&ours, &snap, &rx, 0, 0, now) && ours.interval_frames >= 1);
+			FUZZ_CHECK(sl_mmp_receiver_report(&ours, &snap, &rx, 0, 0, now) &&
+				   ours.interval_frames >= 1);
 		if (p[12] == 0x80)
 			sl_mmp_metrics_cutover(&m);
 	}

@@ -21,7 +21,8 @@ write_seed(const char *target, const char *name, unsigned choice, const uint8_t 
 	(void)mkdir(path, 0777);
 	snprintf(path, sizeof(path), "%s/%s/%s", folder, target, name);
 	f = fopen(path, "wb");
-	if (f == NULL || fputc((int)choice, f) == EOF || fwrite(bytes, 1, len, f) != len || fclose(f) != 0) {
+	if (f == NULL || fputc((int)choice, f) == EOF || fwrite(bytes, 1, len, f) != len ||
+		fclose(f) != 0) {
 		perror(path);
 		exit(1);
 	}
@@ -103,13 +104,17 @@ main(int argc, char **argv)
 		unhex(p + 13, sl_wire_vectors[5].hex);
 		p[13 + 4] = (uint8_t)(195 + i);
 	}
-	write_seed("wire", "metrics", SL_WIRE_CASE_COUNT + 2, bytes, 2 * (13 + SL_RECEIVER_REPORT_BYTES));
+	write_seed("wire", "metrics", SL_WIRE_CASE_COUNT + 2, bytes,
+		2 * (13 + SL_RECEIVER_REPORT_BYTES));
 
 	text_seed("npub", 0, "npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqawh57m");
-	text_seed("npub_upper", 0, "NPUB1TDWA4VJRJL33PCJDPF2T4P027NL86XRX24G4D3AVG4VWVAYR3G8QHD84LE");
+	text_seed(
+		"npub_upper", 0, "NPUB1TDWA4VJRJL33PCJDPF2T4P027NL86XRX24G4D3AVG4VWVAYR3G8QHD84LE");
 	text_seed("nsec", 1, "nsec1qypqxpq9qcrsszg2pvxq6rs0zqg3yyc5z5tpwxqergd3c8g7rusqpqcc2y");
-	text_seed("secret_nsec", 2, "nsec1kypqxpq9qcrsszg2pvxq6rs0zqg3yyc5z5tpwxqergd3c8g7r7cqzeynpz");
-	text_seed("secret_hex", 2, "0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20");
+	text_seed("secret_nsec", 2,
+		"nsec1kypqxpq9qcrsszg2pvxq6rs0zqg3yyc5z5tpwxqergd3c8g7r7cqzeynpz");
+	text_seed("secret_hex", 2,
+		"0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20");
 	text_seed("hex", 3, "00ff7F");
 	text_seed("udp4", 4, "192.0.2.1:2121");
 	text_seed("udp6", 4, "[2001:db8::1]:2121");

@@ -8,8 +8,8 @@
 
 SL_TEST(addr, udp_texts)
 {
-	static const char *good[] = {"192.0.2.1:2121", "0.0.0.0:1", "255.255.255.255:65535", "[2001:db8::1]:2121",
-		"[::]:9", "[fe80::1]:2121", "[::ffff:192.0.2.1]:80"};
+	static const char *good[] = {"192.0.2.1:2121", "0.0.0.0:1", "255.255.255.255:65535",
+		"[2001:db8::1]:2121", "[::]:9", "[fe80::1]:2121", "[::ffff:192.0.2.1]:80"};
 	char text[SL_ADDR_TEXT_SIZE];
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -26,10 +26,12 @@ SL_TEST(addr, udp_texts)
 
 SL_TEST(addr, bad_udp_texts)
 {
-	static const char *bad[] = {"", ":", "[", "[]", "[]:", "192.0.2.1", "192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536",
-		"192.0.2.1:123456", "192.0.2.1:4294967297", "192.0.2.1:+1", "192.0.2.1: 1", "192.0.2.1:1 ", "192.0.2.1:1x",
-		"192.0.2:1", "192.0.2.1.5:1", "host:2121", "2001:db8::1:2121", "[2001:db8::1]2121", "[2001:db8::1]",
-		"[2001:db8::1", "[192.0.2.1]:1", "[fe80::1%eth0]:1", "[::1]:", "[::1]:0",
+	static const char *bad[] = {"", ":", "[", "[]", "[]:", "192.0.2.1",
+		"192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536", "192.0.2.1:123456",
+		"192.0.2.1:4294967297", "192.0.2.1:+1", "192.0.2.1: 1", "192.0.2.1:1 ",
+		"192.0.2.1:1x", "192.0.2:1", "192.0.2.1.5:1", "host:2121", "2001:db8::1:2121",
+		"[2001:db8::1]2121", "[2001:db8::1]", "[2001:db8::1", "[192.0.2.1]:1",
+		"[fe80::1%eth0]:1", "[::1]:", "[::1]:0",
 		"[0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000]:1"};
 	struct sl_addr before, a;
 
@@ -43,8 +45,9 @@ SL_TEST(addr, bad_udp_texts)
 
 SL_TEST(addr, mac_texts)
 {
-	static const char *bad[] = {"", "02", "02:00:00:00:00", "02:00:00:00:00:", "02:00:00:00:00:0", "02:00:00:00:00:01:",
-		"02:00:00:00:00:011", "02-00-00-00-00-01", "0g:00:00:00:00:01", "2:0:0:0:0:1", " 02:00:00:00:00:01"};
+	static const char *bad[] = {"", "02", "02:00:00:00:00",
+		"02:00:00:00:00:", "02:00:00:00:00:0", "02:00:00:00:00:01:", "02:00:00:00:00:011",
+		"02-00-00-00-00-01", "0g:00:00:00:00:01", "2:0:0:0:0:1", " 02:00:00:00:00:01"};
 	char text[SL_ADDR_TEXT_SIZE];
 	struct sl_addr a;
 
@@ -70,9 +73,13 @@ SL_TEST(addr, random_texts_round_trip)
 		a.kind = (uint8_t)(SL_ADDR_UDP4 + sl_test_rand() % 3);
 		if (a.kind != SL_ADDR_ETH)
 			a.udp_port = (uint16_t)(1 + sl_test_rand() % 65535);
-		sl_test_rand_bytes(&a.u, a.kind == SL_ADDR_UDP4 ? 4 : a.kind == SL_ADDR_UDP6 ? 16 : 6);
+		sl_test_rand_bytes(&a.u, a.kind == SL_ADDR_UDP4	  ? 4
+					 : a.kind == SL_ADDR_UDP6 ? 16
+								  : 6);
 		sl_addr_format(text, &a);
-		SL_EXPECT_EQ(a.kind == SL_ADDR_ETH ? sl_addr_parse_mac(&b, text) : sl_addr_parse_udp(&b, text), 0);
+		SL_EXPECT_EQ(a.kind == SL_ADDR_ETH ? sl_addr_parse_mac(&b, text)
+						   : sl_addr_parse_udp(&b, text),
+			0);
 		SL_EXPECT(sl_addr_equal(&a, &b));
 		SL_EXPECT_EQ(sl_addr_hash(&a), sl_addr_hash(&b));
 	}

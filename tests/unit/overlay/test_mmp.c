@@ -22,12 +22,14 @@ struct oracle {
 };
 
 static void
-oracle_frame(struct oracle *o, uint64_t c, uint32_t ts, uint32_t bytes, uint64_t now_us, uint8_t flags)
+oracle_frame(
+	struct oracle *o, uint64_t c, uint32_t ts, uint32_t bytes, uint64_t now_us, uint8_t flags)
 {
 	if (!o->any) {
 		o->expected = c + 1;
 	} else {
-		__int128 r = (__int128)now_us - o->last_us, s = (__int128)(int32_t)(ts - o->last_ts) * 1000, d = r - s;
+		__int128 r = (__int128)now_us - o->last_us,
+			 s = (__int128)(int32_t)(ts - o->last_ts) * 1000, d = r - s;
 
 		if (d < 0)
 			d = -d;
@@ -149,7 +151,8 @@ run_against_oracle(unsigned loss_percent, unsigned reorder_percent, unsigned far
 		sl_mmp_rx_frame(&rx, counter, ts, bytes, now, flags);
 		oracle_frame(&o, counter, ts, bytes, now, flags);
 		if (sl_test_rand() % 40 == 0 || i == 2999) {
-			uint64_t at = now + (sl_test_rand() % 20 ? sl_test_rand() % 1000000 : 70000000);
+			uint64_t at =
+				now + (sl_test_rand() % 20 ? sl_test_rand() % 1000000 : 70000000);
 
 			SL_EXPECT(sl_mmp_receiver_report(&got, &snap, &rx, 0, 0, at));
 			SL_EXPECT(oracle_report(&o, &want, at));
@@ -192,7 +195,8 @@ SL_TEST(mmp_rx, worked_example)
 	static const uint64_t counters[] = {10, 13, 15, 16, 18};
 
 	for (size_t i = 0; i < 5; i++)
-		sl_mmp_rx_frame(&rx, counters[i], 1000 + (uint32_t)i, 100, 5000000 + i * 1000, i == 2 ? SL_FLAG_CE : 0);
+		sl_mmp_rx_frame(&rx, counters[i], 1000 + (uint32_t)i, 100, 5000000 + i * 1000,
+			i == 2 ? SL_FLAG_CE : 0);
 	SL_EXPECT(sl_mmp_receiver_report(&r, &snap, &rx, 1000, 200000, 5104000));
 	SL_EXPECT_EQ(r.highest_counter, 18);
 	SL_EXPECT_EQ(r.total_frames, 1005); /* with the link's earlier sessions */
@@ -237,7 +241,10 @@ SL_TEST(mmp_rx, spin_follows_the_highest_frame)
 
 SL_TEST(mmp_rx, sums_stop_instead_of_wrapping)
 {
-	struct sl_mmp_rx rx = {.frames = 1, .highest = 100, .expected = 101, .reordered = UINT32_MAX - 1,
+	struct sl_mmp_rx rx = {.frames = 1,
+		.highest = 100,
+		.expected = 101,
+		.reordered = UINT32_MAX - 1,
 		.ce_frames = UINT32_MAX - 1};
 
 	for (int i = 0; i < 3; i++)
@@ -274,14 +281,19 @@ SL_TEST(mmp_tx, sender_report)
 
 /* --- metrics ----------------------------------------------------------------------------------------------------- */
 
-#define NEAR(got, want) SL_EXPECT_MSG(fabs((got) - (want)) < 1e-9, "%s: %.12g, not %.12g", #got, (double)(got), (double)(want))
+#define NEAR(got, want)                                                                            \
+	SL_EXPECT_MSG(fabs((got) - (want)) < 1e-9, "%s: %.12g, not %.12g", #got, (double)(got),    \
+		(double)(want))
 
 /* A report that nothing but the round trip matters of. */
 static struct sl_receiver_report
 echo_report(uint64_t highest, uint32_t echo_ms, uint16_t dwell_ms)
 {
-	struct sl_receiver_report r = {.highest_counter = highest, .total_frames = highest + 1,
-		.total_bytes = (highest + 1) * 100, .echo_ts_ms = echo_ms, .dwell_ms = dwell_ms};
+	struct sl_receiver_report r = {.highest_counter = highest,
+		.total_frames = highest + 1,
+		.total_bytes = (highest + 1) * 100,
+		.echo_ts_ms = echo_ms,
+		.dwell_ms = dwell_ms};
 
 	return r;
 }
@@ -309,7 +321,8 @@ SL_TEST(mmp_metrics, round_trip)
 	sl_mmp_metrics_init(&m);
 	SL_EXPECT(sl_mmp_on_report(&m, &r, 1350500, 10000000, 1000, &rx));
 	SL_EXPECT(m.measured);
-	SL_EXPECT_EQ(m.srtt_us, 50000); /* 1350.5 - 1000 - 300 ms, less the half millisecond the echo lost */
+	SL_EXPECT_EQ(m.srtt_us,
+		50000); /* 1350.5 - 1000 - 300 ms, less the half millisecond the echo lost */
 	SL_EXPECT_EQ(m.rttvar_us, 25000);
 	NEAR(m.cost, 1.5);
 	for (uint64_t i = 1; i < 200; i++) {
@@ -371,7 +384,8 @@ SL_TEST(mmp_metrics, below_one_millisecond)
 		sent = now;
 		arrived = sent + 50;
 		now = arrived + held + 50;
-		r = echo_report(i, (uint32_t)(sent / 1000), (uint16_t)((arrived + held) / 1000 - arrived / 1000));
+		r = echo_report(i, (uint32_t)(sent / 1000),
+			(uint16_t)((arrived + held) / 1000 - arrived / 1000));
 		SL_EXPECT(sl_mmp_on_report(&m, &r, now, now, 1000, &rx));
 		SL_EXPECT(m.measured);
 		if (i >= 20)
@@ -385,7 +399,10 @@ SL_TEST(mmp_metrics, delivery_and_etx)
 {
 	struct sl_mmp_metrics m;
 	struct sl_mmp_rx rx = {0};
-	struct sl_receiver_report r = {.highest_counter = 100, .total_frames = 101, .total_bytes = 10000, .echo_ts_ms = 950};
+	struct sl_receiver_report r = {.highest_counter = 100,
+		.total_frames = 101,
+		.total_bytes = 10000,
+		.echo_ts_ms = 950};
 
 	sl_mmp_metrics_init(&m);
 	rx.highest = 1000;
@@ -439,8 +456,12 @@ SL_TEST(mmp_metrics, delivery_and_etx)
 SL_TEST(mmp_metrics, stale)
 {
 	struct sl_mmp_rx rx = {0};
-	struct sl_receiver_report base = {.highest_counter = 100, .total_frames = 90, .total_bytes = 9000, .ce_frames = 5,
-		.reordered = 6, .echo_ts_ms = 900};
+	struct sl_receiver_report base = {.highest_counter = 100,
+		.total_frames = 90,
+		.total_bytes = 9000,
+		.ce_frames = 5,
+		.reordered = 6,
+		.echo_ts_ms = 900};
 
 	for (int field = 0; field < 7; field++) {
 		struct sl_receiver_report r = base;
@@ -486,8 +507,12 @@ SL_TEST(mmp_metrics, stale)
 SL_TEST(mmp_metrics, cutover)
 {
 	struct sl_mmp_metrics m;
-	struct sl_mmp_rx old = {.highest = 1000, .frames = 1000}, fresh = {.highest = 10, .frames = 11};
-	struct sl_receiver_report r = {.highest_counter = 100, .total_frames = 100, .total_bytes = 9000, .echo_ts_ms = 900};
+	struct sl_mmp_rx old = {.highest = 1000, .frames = 1000},
+			 fresh = {.highest = 10, .frames = 11};
+	struct sl_receiver_report r = {.highest_counter = 100,
+		.total_frames = 100,
+		.total_bytes = 9000,
+		.echo_ts_ms = 900};
 
 	sl_mmp_metrics_init(&m);
 	SL_EXPECT(sl_mmp_on_report(&m, &r, 1000500, 1000000, 1000, &old));

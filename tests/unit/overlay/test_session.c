@@ -20,7 +20,8 @@ keys_of(uint8_t fill)
 static struct sl_session_table *
 table_of(uint32_t max_sessions, uint16_t workers)
 {
-	struct sl_session_table_config c = {.max_sessions = max_sessions, .max_peers = 4, .workers = workers};
+	struct sl_session_table_config c = {
+		.max_sessions = max_sessions, .max_peers = 4, .workers = workers};
 
 	return sl_session_table_create(&c);
 }
@@ -69,8 +70,9 @@ SL_TEST(session, bad_configurations)
 	} bad[] = {{0, 1, 1}, {16, 0, 1}, {16, 1, 0}, {16, 1, 129}, {(1 << 20) + 1, 1, 1}};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct sl_session_table_config c = {
-			.max_sessions = bad[i].sessions, .max_peers = bad[i].peers, .workers = bad[i].workers};
+		struct sl_session_table_config c = {.max_sessions = bad[i].sessions,
+			.max_peers = bad[i].peers,
+			.workers = bad[i].workers};
 
 		errno = 0;
 		SL_EXPECT(sl_session_table_create(&c) == NULL);
@@ -107,7 +109,8 @@ SL_TEST(session, wrong_calls_change_nothing)
 SL_TEST(session, owners)
 {
 	for (uint16_t workers = 1; workers <= 128; workers++) {
-		uint32_t max_sessions = 200, each = (max_sessions + workers - 1u) / workers, total = 0;
+		uint32_t max_sessions = 200, each = (max_sessions + workers - 1u) / workers,
+			 total = 0;
 		struct sl_session_table *t = table_of(max_sessions, workers);
 		const struct sl_session_view *v = sl_session_table_view(t);
 		uint32_t slots = v->slot_mask + 1, *all = calloc(slots, sizeof(*all));
@@ -132,7 +135,8 @@ SL_TEST(session, owners)
 		for (uint32_t i = 0; i < total; i++)
 			sl_session_index_release(t, all[i]);
 		for (uint32_t i = 0; i < each; i++)
-			SL_EXPECT_EQ(sl_session_index_reserve(t, (uint16_t)(workers - 1), &all[0]), 0);
+			SL_EXPECT_EQ(
+				sl_session_index_reserve(t, (uint16_t)(workers - 1), &all[0]), 0);
 		free(slot_seen);
 		free(all);
 		sl_session_table_destroy(t);
@@ -214,8 +218,11 @@ is_zero(const void *p, size_t len)
 SL_TEST(session, grace_period_then_wiped)
 {
 	struct deferred d = {.n = 0};
-	struct sl_session_table_config c = {
-		.max_sessions = 16, .max_peers = 1, .workers = 1, .reclaim = defer, .reclaim_arg = &d};
+	struct sl_session_table_config c = {.max_sessions = 16,
+		.max_peers = 1,
+		.workers = 1,
+		.reclaim = defer,
+		.reclaim_arg = &d};
 	struct sl_session_table *t = sl_session_table_create(&c);
 	const struct sl_session_view *v = sl_session_table_view(t);
 	struct sl_noise_keys keys = keys_of(0x5a);
@@ -334,7 +341,8 @@ SL_TEST(session, thousand_sessions_are_small)
 		SL_EXPECT(sl_session_install(t, index, i, i, false, &keys, 0) != NULL);
 	}
 	after = resident_bytes();
-	printf("1,000 sessions: table %zu bytes, resident grew by %zu bytes, one session %zu bytes\n",
+	printf("1,000 sessions: table %zu bytes, resident grew by %zu bytes, one session %zu "
+	       "bytes\n",
 		sl_session_table_bytes(t), after - before, sizeof(struct sl_session));
 	SL_EXPECT_LT(sl_session_table_bytes(t), 4 << 20);
 	SL_EXPECT(arena_not_dumped(sl_session_lookup(sl_session_table_view(t), index)));

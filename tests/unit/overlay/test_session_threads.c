@@ -52,7 +52,8 @@ grace_reclaim(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void
 
 	if (item == NULL)
 		abort();
-	*item = (struct waiting){fn, fn_arg, obj, __atomic_add_fetch(&g->turn, 1, __ATOMIC_SEQ_CST), g->list};
+	*item = (struct waiting){
+		fn, fn_arg, obj, __atomic_add_fetch(&g->turn, 1, __ATOMIC_SEQ_CST), g->list};
 	g->list = item;
 }
 
@@ -106,15 +107,16 @@ reader_main(void *arg)
 			}
 			w->hits[r->id]++;
 			key_for(want, index);
-			if (memcmp(s->rx_key, want, sizeof(want)) != 0 || memcmp(s->tx_key, want, sizeof(want)) != 0 ||
+			if (memcmp(s->rx_key, want, sizeof(want)) != 0 ||
+				memcmp(s->tx_key, want, sizeof(want)) != 0 ||
 				s->peer_id != index % 7)
 				w->torn[r->id]++;
 			if (!sl_nonce_reserve(&s->tx_counter, 1, &first))
 				w->torn[r->id]++;
 		}
 		/* Quiescent: nothing is held across this line. */
-		__atomic_store_n(&w->grace.seen[r->id], __atomic_load_n(&w->grace.turn, __ATOMIC_SEQ_CST),
-			__ATOMIC_RELEASE);
+		__atomic_store_n(&w->grace.seen[r->id],
+			__atomic_load_n(&w->grace.turn, __ATOMIC_SEQ_CST), __ATOMIC_RELEASE);
 		sched_yield();
 	}
 	__atomic_store_n(&w->grace.seen[r->id], UINT64_MAX, __ATOMIC_RELEASE);
@@ -145,8 +147,11 @@ replace(struct world *w, struct sl_session **session, int at)
 SL_TEST(session, lookups_during_install_and_retire)
 {
 	static struct world w;
-	struct sl_session_table_config c = {.max_sessions = 2 * SLOTS, .max_peers = 7, .workers = 3,
-		.reclaim = grace_reclaim, .reclaim_arg = &w.grace};
+	struct sl_session_table_config c = {.max_sessions = 2 * SLOTS,
+		.max_peers = 7,
+		.workers = 3,
+		.reclaim = grace_reclaim,
+		.reclaim_arg = &w.grace};
 	struct sl_session *session[SLOTS] = {NULL};
 	struct reader readers[READERS];
 	pthread_t threads[READERS];
@@ -179,6 +184,7 @@ SL_TEST(session, lookups_during_install_and_retire)
 	SL_EXPECT_EQ(torn, 0);
 	SL_EXPECT_GT(hits, 1000);
 	SL_EXPECT_GE(w.grace.freed, FREED_WANTED);
-	printf("%" PRIu64 " look-ups found a session, %" PRIu64 " sessions came and went\n", hits, w.grace.freed);
+	printf("%" PRIu64 " look-ups found a session, %" PRIu64 " sessions came and went\n", hits,
+		w.grace.freed);
 	sl_session_table_destroy(w.table);
 }

@@ -32,8 +32,8 @@ SL_TEST(wire, handshake_packets)
 }
 
 static void
-frame_check(const char *name, uint8_t flags, uint32_t receiver_idx, uint64_t counter, const char *key_hex,
-	const char *inner_hex)
+frame_check(const char *name, uint8_t flags, uint32_t receiver_idx, uint64_t counter,
+	const char *key_hex, const char *inner_hex)
 {
 	uint8_t packet[64], header[SL_HEADER_BYTES], key[32], nonce[12] = {0}, inner[16], want[16];
 	size_t len = vector_bytes(packet, sizeof(packet), name), inner_len = strlen(inner_hex) / 2;
@@ -45,8 +45,8 @@ frame_check(const char *name, uint8_t flags, uint32_t receiver_idx, uint64_t cou
 	sl_test_unhex(key, sizeof(key), key_hex);
 	sl_test_unhex(want, inner_len, inner_hex);
 	sl_put64(nonce + 4, counter);
-	SL_EXPECT_EQ(sl_aead_open_one(inner, packet + SL_HEADER_BYTES, len - SL_HEADER_BYTES, packet,
-			     SL_HEADER_BYTES, nonce, key),
+	SL_EXPECT_EQ(sl_aead_open_one(inner, packet + SL_HEADER_BYTES, len - SL_HEADER_BYTES,
+			     packet, SL_HEADER_BYTES, nonce, key),
 		0);
 	SL_EXPECT_MEM(inner, want, inner_len);
 }
@@ -54,7 +54,8 @@ frame_check(const char *name, uint8_t flags, uint32_t receiver_idx, uint64_t cou
 SL_TEST(wire, established_frames)
 {
 	frame_check("heartbeat_frame", 0, 0x55667788, 0, KEY_1, "e803000051");
-	frame_check("disconnect_frame", SL_FLAG_K | SL_FLAG_SP, 0x11223344, 7, KEY_2, "701101005007");
+	frame_check(
+		"disconnect_frame", SL_FLAG_K | SL_FLAG_SP, 0x11223344, 7, KEY_2, "701101005007");
 }
 
 SL_TEST(wire, classify_names_each_fault)
@@ -63,7 +64,8 @@ SL_TEST(wire, classify_names_each_fault)
 	size_t len = vector_bytes(p, sizeof(p), "heartbeat_frame");
 
 	for (size_t n = 0; n < len; n++)
-		SL_EXPECT_EQ(sl_packet_classify(p, n), n < SL_ESTABLISHED_MIN_BYTES ? SL_PACKET_SHORT : SL_PACKET_LENGTH);
+		SL_EXPECT_EQ(sl_packet_classify(p, n),
+			n < SL_ESTABLISHED_MIN_BYTES ? SL_PACKET_SHORT : SL_PACKET_LENGTH);
 	SL_EXPECT_EQ(sl_packet_classify(p, len + 1), SL_PACKET_LENGTH);
 	p[2]--;
 	SL_EXPECT_EQ(sl_packet_classify(p, len), SL_PACKET_LENGTH);
@@ -148,10 +150,11 @@ SL_TEST(wire, receiver_report)
 }
 
 static void
-tree_check(const char *name, const char *xonly, const char *sender, unsigned entries, uint64_t sequence,
-	uint64_t timestamp_s, const char *preimage_hex, const char *digest_hex)
+tree_check(const char *name, const char *xonly, const char *sender, unsigned entries,
+	uint64_t sequence, uint64_t timestamp_s, const char *preimage_hex, const char *digest_hex)
 {
-	uint8_t msg[256], again[256], preimage[SL_TREE_PREIMAGE_BYTES], want[SL_TREE_PREIMAGE_BYTES], digest[32];
+	uint8_t msg[256], again[256], preimage[SL_TREE_PREIMAGE_BYTES],
+		want[SL_TREE_PREIMAGE_BYTES], digest[32];
 	uint8_t key[32];
 	struct sl_node_addr a = addr_of(SL_VECTOR_ADDR_A), self = addr_of(sender);
 	size_t len = vector_bytes(msg, sizeof(msg), name);
@@ -189,7 +192,8 @@ SL_TEST(wire, tree_announce)
 
 SL_TEST(wire, filter_announce)
 {
-	uint8_t bits[SL_FILTER_BYTES] = {0}, msg[SL_FILTER_MSG_BYTES], head[11], digest[32], want[32];
+	uint8_t bits[SL_FILTER_BYTES] = {0}, msg[SL_FILTER_MSG_BYTES], head[11], digest[32],
+		want[32];
 	struct sl_filter_announce f;
 
 	for (size_t i = 0; i < 5; i++)
@@ -256,7 +260,9 @@ x_addr(uint8_t first)
 
 SL_TEST(wire, signals)
 {
-	struct sl_signal out, s = {.type = SL_SIGNAL_COORDS_REQUIRED, .dest = x_addr(0x20), .reporter = x_addr(0x10)};
+	struct sl_signal out, s = {.type = SL_SIGNAL_COORDS_REQUIRED,
+				      .dest = x_addr(0x20),
+				      .reporter = x_addr(0x10)};
 	uint8_t want[160], got[160], stale[32] = {0x20};
 	struct sl_node_addr source = x_addr(0x21);
 	size_t len = vector_bytes(want, sizeof(want), "coords_required_datagram");
@@ -330,5 +336,6 @@ SL_TEST(wire, disconnect_names)
 	SL_EXPECT_STR(sl_disconnect_name(0x42), "other");
 	for (unsigned a = 0; a < 7; a++)
 		for (unsigned b = a + 1; b < 8; b++)
-			SL_EXPECT(strcmp(sl_disconnect_name((uint8_t)a), sl_disconnect_name((uint8_t)b)) != 0);
+			SL_EXPECT(strcmp(sl_disconnect_name((uint8_t)a),
+					  sl_disconnect_name((uint8_t)b)) != 0);
 }

@@ -72,7 +72,8 @@ parse_exact(const struct sl_wire_case *c, const uint8_t *msg, size_t len)
 	int rc = c->round_trip(copy, len, out, sizeof(out), &out_len);
 
 	if (rc == 0 && !sl_wire_case_same(c, copy, len, out, out_len))
-		sl_test_fail(__FILE__, __LINE__, "%s: %zu bytes in, %zu differing bytes out", c->name, len, out_len);
+		sl_test_fail(__FILE__, __LINE__, "%s: %zu bytes in, %zu differing bytes out",
+			c->name, len, out_len);
 	exact_free(copy, len);
 	return rc;
 }
@@ -87,9 +88,12 @@ SL_TEST(wire_limits, round_trips)
 
 			SL_EXPECT_EQ(parse_exact(&sl_wire_cases[i], msg, len), 0);
 			if (strcmp(sl_wire_cases[i].name, "filter_announce") == 0)
-				SL_EXPECT_EQ(parse_exact(&sl_wire_cases[i], msg, len + 1), -EBADMSG);
+				SL_EXPECT_EQ(
+					parse_exact(&sl_wire_cases[i], msg, len + 1), -EBADMSG);
 			else
-				SL_EXPECT_EQ(parse_exact(&sl_wire_cases[i], msg, len + 1 + round % 70), 0);
+				SL_EXPECT_EQ(
+					parse_exact(&sl_wire_cases[i], msg, len + 1 + round % 70),
+					0);
 		}
 }
 
@@ -325,10 +329,13 @@ SL_TEST(wire_coords, where_each_phase_has_them)
 			for (unsigned dest = 0; dest < 6; dest++)
 				for (unsigned tail = 0; tail < 40; tail += 13) {
 					size_t len = random_payload(p, phase, src, dest, tail);
-					bool wanted = phase ? src && dest : (src || dest) && len >= 28;
+					bool wanted =
+						phase ? src && dest : (src || dest) && len >= 28;
 
 					SL_EXPECT_EQ(coords_check(p, len), wanted);
-					SL_EXPECT_EQ(coords_check(p, len + 5), phase ? src && dest : (src || dest) && len + 5 >= 28);
+					SL_EXPECT_EQ(coords_check(p, len + 5),
+						phase ? src && dest
+						      : (src || dest) && len + 5 >= 28);
 				}
 }
 
@@ -338,7 +345,10 @@ SL_TEST(wire_coords, every_truncation)
 
 	for (unsigned phase = 0; phase <= 2; phase++) {
 		size_t len = random_payload(p, phase, 3, 4, 30);
-		size_t enough = phase ? len : 12 + 4 + 7 * 16; /* of data, the ciphertext may be cut: it is not ours */
+		size_t enough =
+			phase ? len
+			      : 12 + 4 +
+					7 * 16; /* of data, the ciphertext may be cut: it is not ours */
 
 		for (size_t n = 0; n <= len; n++)
 			SL_EXPECT_EQ(coords_check(p, n), n >= enough);
@@ -385,8 +395,9 @@ SL_TEST(wire_coords, against_slow_reader)
 	unsigned had = 0;
 
 	for (int round = 0; round < 50000 && !sl_test_failed(); round++) {
-		size_t len = random_payload(p, (unsigned)(sl_test_rand() % 3), (unsigned)(sl_test_rand() % 4),
-			(unsigned)(sl_test_rand() % 4), (unsigned)(sl_test_rand() % 40));
+		size_t len = random_payload(p, (unsigned)(sl_test_rand() % 3),
+			(unsigned)(sl_test_rand() % 4), (unsigned)(sl_test_rand() % 4),
+			(unsigned)(sl_test_rand() % 40));
 
 		for (int flips = (int)(sl_test_rand() % 3); flips > 0; flips--)
 			p[sl_test_rand() % 120] ^= (uint8_t)(1u << sl_test_rand() % 8);
