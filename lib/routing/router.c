@@ -213,7 +213,7 @@ sl_router_create(const struct sl_router_config *config, const struct sl_identity
 	r->filter_sequence = first_sequence(r) - 1;
 	r->merge_version = 1;
 	r->epoch = 1;
-	sl_tree_start(r, first_sequence(r));
+	sl_tree_start(r, sl_identity_addr(identity), first_sequence(r));
 	rc = sl_publish(r);
 	if (rc)
 		goto fail;

@@ -205,7 +205,17 @@ bool sl_stamps_free(const struct sl_stamps *s, const struct sl_router *r, const 
 	uint64_t interval_us);
 
 /* tree.c */
-void sl_tree_start(struct sl_router *r, uint64_t sequence);
+struct sl_tree_choice {
+	struct sl_route_peer *target; /* NULL = stay as we are */
+	bool mandatory;
+};
+void sl_tree_start(struct sl_router *r, const struct sl_node_addr *self, uint64_t sequence);
+/* A new declaration: next sequence, now, coordinates recomputed. Demotes itself to root where it must (2.5). */
+void sl_tree_declare(struct sl_router *r, const struct sl_node_addr *parent);
+/* The parent we would take (5.2, 5.3), without doing it. */
+struct sl_tree_choice sl_tree_evaluate(const struct sl_router *r);
+/* An announce that passed the checks of 2.3: stores it and does what follows from it (5.5). */
+void sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announce *a);
 void sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
 void sl_tree_announce_to(struct sl_router *r, struct sl_route_peer *p);
 void sl_tree_peer_gone(struct sl_router *r, bool was_parent);

@@ -68,8 +68,8 @@ recompute(struct sl_router *r)
 	sl_filter_changed(r); /* the set of tree peers may be another (W1) */
 }
 
-static void
-declare(struct sl_router *r, const struct sl_node_addr *parent)
+void
+sl_tree_declare(struct sl_router *r, const struct sl_node_addr *parent)
 {
 	r->tree.parent = *parent;
 	r->tree.sequence++;
@@ -78,11 +78,11 @@ declare(struct sl_router *r, const struct sl_node_addr *parent)
 }
 
 void
-sl_tree_start(struct sl_router *r, uint64_t sequence)
+sl_tree_start(struct sl_router *r, const struct sl_node_addr *self, uint64_t sequence)
 {
 	struct sl_tree *t = &r->tree;
 
-	t->self = *sl_identity_addr(r->identity);
+	t->self = *self;
 	t->parent = t->self;
 	t->sequence = sequence;
 	t->timestamp_s = sl_router_unix_s(r);
@@ -135,11 +135,6 @@ announce_all(struct sl_router *r)
 }
 
 /* --- parent selection ----------------------------------------------------------------------------------------- */
-
-struct evaluation {
-	struct sl_route_peer *target; /* NULL = stay */
-	bool mandatory;
-};
 
 static bool
 suppressed(const struct sl_router *r)
@@ -210,11 +205,11 @@ best_candidate(const struct sl_router *r, const struct sl_node_addr *root, bool 
 	return best;
 }
 
-static struct evaluation
-evaluate(const struct sl_router *r)
+struct sl_tree_choice
+sl_tree_evaluate(const struct sl_router *r)
 {
 	const struct sl_tree *t = &r->tree;
-	struct evaluation none = {NULL, false};
+	struct sl_tree_choice none = {NULL, false};
 	const struct sl_route_peer *parent = parent_peer(r);
 	struct sl_node_addr root;
 	struct sl_route_peer *best;
@@ -235,14 +230,14 @@ evaluate(const struct sl_router *r)
 	if (!best || best == parent)
 		return none;
 	if (sl_tree_is_root(t) || !parent || !parent->has_tree || addr_cmp(&root, &t->root) < 0)
-		return (struct evaluation){best, true};
+		return (struct sl_tree_choice){best, true};
 	parent_depth = (double)(parent->path_len - 1);
 	if (!measured)
 		parent_depth += 1.0;
 	else
 		parent_depth += parent->measured ? parent->cost : HUGE_VAL;
 	if (best_depth < parent_depth * (1.0 - r->config.parent_hysteresis))
-		return (struct evaluation){best, false};
+		return (struct sl_tree_choice){best, false};
 	return none;
 }
 
@@ -286,7 +281,7 @@ set_parent(struct sl_router *r, const struct sl_route_peer *p)
 	t->stamped_us = r->now_us;
 	if (changed)
 		record_flap(r);
-	declare(r, &p->addr);
+	sl_tree_declare(r, &p->addr);
 }
 
 static void
@@ -301,7 +296,7 @@ switch_to(struct sl_router *r, const struct sl_route_peer *p)
 static void
 self_root(struct sl_router *r, bool lost_parent)
 {
-	declare(r, &r->tree.self);
+	sl_tree_declare(r, &r->tree.self);
 	sl_route_count(r, SL_ROUTE_SELF_ROOT);
 	sl_coords_invalidate(&r->coords, lost_parent, &r->tree.root);
 }
@@ -310,7 +305,7 @@ self_root(struct sl_router *r, bool lost_parent)
 static bool
 reconsider(struct sl_router *r)
 {
-	struct evaluation e = evaluate(r);
+	struct sl_tree_choice e = sl_tree_evaluate(r);
 
 	if (e.target && (e.mandatory || !suppressed(r)))
 		switch_to(r, e.target);
@@ -347,11 +342,11 @@ loop_drop(struct sl_router *r)
 void
 sl_tree_peer_gone(struct sl_router *r, bool was_parent)
 {
-	struct evaluation e;
+	struct sl_tree_choice e;
 
 	if (!was_parent)
 		return;
-	e = evaluate(r);
+	e = sl_tree_evaluate(r);
 	if (e.target)
 		switch_to(r, e.target);
 	else
@@ -473,12 +468,9 @@ store(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announc
 }
 
 void
-sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
+sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announce *a)
 {
-	struct sl_tree_announce a;
-
-	sl_route_count(r, SL_ROUTE_TREE_RX);
-	if (!acceptable(r, p, &a, msg, len) || !store(r, p, &a))
+	if (!store(r, p, a))
 		return;
 	/* It follows a larger root than we do: tell it of ours. */
 	if (addr_cmp(&p->path[0], &r->tree.root) > 0)
@@ -491,6 +483,16 @@ sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg
 		loop_drop(r);
 	else
 		same_parent_update(r, p);
+}
+
+void
+sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
+{
+	struct sl_tree_announce a;
+
+	sl_route_count(r, SL_ROUTE_TREE_RX);
+	if (acceptable(r, p, &a, msg, len))
+		sl_tree_accept(r, p, &a);
 }
 
 /* --- time ----------------------------------------------------------------------------------------------------- */
