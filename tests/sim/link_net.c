@@ -27,9 +27,11 @@ static struct randombytes_implementation rng = {
 	.implementation_name = rng_name, .random = rng_u32, .buf = rng_buf};
 
 int sl_test_setup(int argc, char **argv);
+
 int
 sl_test_setup(int argc, char **argv)
 {
+	(void)argc, (void)argv;
 	randombytes_set_implementation(&rng);
 	return sl_crypto_init();
 }
@@ -97,19 +99,47 @@ net_addr(unsigned index, uint16_t port)
 	struct sl_addr a = {.kind = SL_ADDR_UDP4, .transport = 0, .udp_port = port};
 
 	a.u.ip4[0] = 10;
-	a.u.ip4[1] = (uint8_t)(index >> 16);
-	a.u.ip4[2] = (uint8_t)(index >> 8);
-	a.u.ip4[3] = (uint8_t)(index + 1);
+	a.u.ip4[1] = (uint8_t)(index >> 15);
+	a.u.ip4[2] = (uint8_t)(index >> 7);
+	a.u.ip4[3] = (uint8_t)((index & 0x7f) + 1);
 	return a;
+}
+
+static unsigned
+index_of(const struct sl_addr *a)
+{
+	return (unsigned)a->u.ip4[1] << 15 | (unsigned)a->u.ip4[2] << 7 | ((unsigned)a->u.ip4[3] - 1);
 }
 
 static struct node *
 node_at(struct net *net, const struct sl_addr *a)
 {
-	unsigned index = (unsigned)a->u.ip4[1] << 16 | (unsigned)a->u.ip4[2] << 8;
+	unsigned index = index_of(a);
 
-	index += (unsigned)a->u.ip4[3] - 1;
 	return index < net->count ? net->nodes[index] : NULL;
+}
+
+#define STRANGERS_AT 0x400000u /* index of the first stranger's address */
+
+struct sl_addr
+net_stranger(struct net *net, void (*fn)(void *arg, const struct sl_addr *from, const uint8_t *bytes, size_t len),
+	void *arg)
+{
+	unsigned i = net->stranger_count++;
+
+	net->strangers[i % 16].fn = fn;
+	net->strangers[i % 16].arg = arg;
+	return net_addr(STRANGERS_AT + (i << 8), SL_UDP_PORT);
+}
+
+static struct stranger *
+stranger_at(struct net *net, const struct sl_addr *a)
+{
+	unsigned index = index_of(a);
+
+	if (index < STRANGERS_AT || (index - STRANGERS_AT) >> 8 >= net->stranger_count)
+		return NULL;
+	return &net->strangers[(index - STRANGERS_AT) >> 8];
 }
 
 static double
@@ -130,6 +160,8 @@ on_transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t l
 	net->packets++;
 	net->bytes += len;
 	peer = node_at(net, to);
+	if (!n->mute && !peer && stranger_at(net, to) && stranger_at(net, to)->fn)
+		stranger_at(net, to)->fn(stranger_at(net, to)->arg, &n->addr, packet, len);
 	if (n->mute || !peer)
 		return 0;
 	fate.delay_us[0] = net->delay_us + (net->jitter_us ? sl_test_rand() % net->jitter_us : 0);
@@ -191,6 +223,7 @@ on_message(void *arg, uint32_t id, const uint8_t *msg, size_t len, uint8_t flags
 {
 	struct node *n = arg;
 
+	(void)flags;
 	SL_EXPECT(n->seen[id].up);
 	n->messages++;
 	n->last_message_len = len < sizeof(n->last_message) ? len : sizeof(n->last_message);
@@ -211,6 +244,14 @@ on_metrics(void *arg, uint32_t id, const struct sl_link_metrics *m)
 
 /* --- nodes --- */
 
+static bool
+on_allowed(void *arg, const uint8_t xonly[SL_XONLY_BYTES])
+{
+	const struct node *n = arg;
+
+	return !n->allowed || n->allowed(n->allowed_arg, xonly);
+}
+
 static void
 node_start(struct node *n, bool accept)
 {
@@ -221,7 +262,8 @@ node_start(struct node *n, bool accept)
 		.peer_up = on_up,
 		.peer_down = on_down,
 		.message = on_message,
-		.metrics = on_metrics};
+		.metrics = on_metrics,
+		.allowed = on_allowed};
 	struct sl_transport_config t = {.id = 0, .kind = SL_ADDR_UDP4, .mtu = 1280, .accept_connections = accept};
 
 	n->table = sl_session_table_create(&tc);
@@ -282,6 +324,13 @@ net_restart(struct node *n, bool accept)
 	node_stop(n);
 	memset(n->seen, 0, n->rows * sizeof(*n->seen));
 	node_start(n, accept);
+}
+
+void
+net_gate(struct node *n, bool (*allowed)(void *arg, const uint8_t xonly[SL_XONLY_BYTES]), void *arg)
+{
+	n->allowed = allowed;
+	n->allowed_arg = arg;
 }
 
 struct net *

@@ -9,6 +9,7 @@
 #include "sl_link.h"
 #include "sl_test.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #define NET_S 1000000ull
@@ -39,6 +40,8 @@ struct node {
 	struct sl_links_config config;
 	struct sl_addr addr; /* where it sends from; its packets come in at every address it ever had */
 	bool mute;	     /* nothing goes in or out: unplugged */
+	bool (*allowed)(void *arg, const uint8_t xonly[SL_XONLY_BYTES]);
+	void *allowed_arg;
 	int transmit_rc;     /* what the sink's transmit gives back when not 0 */
 
 	/* Told by the sink, per peer row. */
@@ -72,6 +75,11 @@ struct net {
 		struct fate *fate, void *arg);
 	void *tap_arg;
 	uint64_t packets, bytes;
+	struct stranger {
+		void (*fn)(void *arg, const struct sl_addr *from, const uint8_t *bytes, size_t len);
+		void *arg;
+	} strangers[16];
+	unsigned stranger_count;
 };
 
 struct net *net_create(void);
@@ -82,6 +90,11 @@ struct node *net_node(struct net *net, const struct sl_links_config *config, uin
 void net_pair(struct net *net, struct node *pair[2], const struct sl_links_config *config);
 void net_restart(struct node *n, bool accept); /* a new process: everything forgotten but the key */
 struct sl_addr net_addr(unsigned index, uint16_t port);
+/* An address that belongs to no node: what is sent there is handed to fn at once (NULL: lost). */
+struct sl_addr net_stranger(struct net *net,
+	void (*fn)(void *arg, const struct sl_addr *from, const uint8_t *bytes, size_t len), void *arg);
+/* Gives the node an access list. */
+void net_gate(struct node *n, bool (*allowed)(void *arg, const uint8_t xonly[SL_XONLY_BYTES]), void *arg);
 void net_configure(struct node *n, struct node *peer); /* dials it, redials it */
 void net_run(struct net *net, uint64_t for_us);
 /* Until both have a link to each other, or the time is over. True when up. */

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A link's life: restarts, goodbyes, silence, redial, moving about. Link layer facts, 7.5, 8, 11 to 13. */
+#include "link_net.h"
+
+static struct net *net;
+static struct node *n[2];
+
+static void
+begin(const struct sl_links_config *config)
+{
+	net = net_create();
+	net_pair(net, n, config);
+}
+
+/* n[a] dials n[b]. */
+static void
+link_up(unsigned a)
+{
+	net_configure(n[a], n[!a]);
+	SL_EXPECT(net_run_until_up(net, n[0], n[1], NET_S));
+	net_run(net, NET_S);
+}
+
+static void
+end(void)
+{
+	net_destroy(net);
+}
+
+/* --- restart --- */
+
+SL_TEST(links_life, restarted_dialler_comes_back)
+{
+	for (unsigned a = 0; a < 2; a++) {
+		uint64_t at;
+
+		begin(NULL);
+		link_up(a);
+		net_run(net, 5 * NET_S);
+		net_restart(n[a], true);
+		at = net->now_us;
+		net_configure(n[a], n[!a]);
+		SL_EXPECT(net_run_until_up(net, n[0], n[1], NET_S));
+		net_run(net, 100 * NET_MS);
+		SL_EXPECT_EQ(n[!a]->downs[SL_DOWN_RESTART], 1);
+		SL_EXPECT_EQ(n[!a]->ups, 2);
+		SL_EXPECT_LE(n[!a]->last_up_us - at, 4 * net->delay_us);
+		SL_EXPECT_EQ(net_counter(n[!a], SL_LINK_PEER_RESTART), 1);
+		SL_EXPECT(net_carries(n[0], n[1]));
+		end();
+	}
+}
+
+SL_TEST(links_life, restarted_answerer_is_found_again)
+{
+	for (unsigned a = 0; a < 2; a++) {
+		begin(NULL);
+		link_up(a);
+		net_restart(n[!a], true); /* dials nobody: it is dialled when the link has died */
+		net_run(net, 45 * NET_S);
+		SL_EXPECT_EQ(n[a]->downs[SL_DOWN_DEAD], 1);
+		SL_EXPECT(net_linked(n[0], n[1]));
+		SL_EXPECT(net_carries(n[0], n[1]));
+		end();
+	}
+}
+
+SL_TEST(links_life, both_configured_either_restarts)
+{
+	for (unsigned a = 0; a < 2; a++) {
+		begin(NULL);
+		net_configure(n[0], n[1]);
+		net_configure(n[1], n[0]);
+		SL_EXPECT(net_run_until_up(net, n[0], n[1], NET_S));
+		net_run(net, 3 * NET_S);
+		net_restart(n[a], true);
+		net_configure(n[a], n[!a]);
+		net_run(net, 2 * NET_S);
+		SL_EXPECT(net_carries(n[0], n[1]));
+		SL_EXPECT_EQ(n[!a]->downs[SL_DOWN_RESTART], 1);
+		end();
+	}
+}
+
+/* A recorded msg1 of an earlier life, played again: looks like a restart, and must not cost the link. */
+struct record {
+	uint8_t msg1[8][SL_MSG1_PACKET_BYTES];
+	unsigned count;
+	struct node *from;
+};
+
+static void
+record_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
+	void *arg)
+{
+	struct record *r = arg;
+
+	(void)w, (void)to, (void)fate;
+	if ((bytes[0] & 0x0f) == SL_PHASE_MSG1 && from == r->from && r->count < 8)
+		memcpy(r->msg1[r->count++], bytes, len);
+}
+
+SL_TEST(links_life, recorded_msg1_displaces_nothing)
+{
+	struct record r = {0};
+	struct sl_addr elsewhere = net_addr(1, 777);
+
+	begin(NULL);
+	r.from = n[0];
+	net->tap = record_tap;
+	net->tap_arg = &r;
+	link_up(0);
+	net_restart(n[0], true);
+	link_up(0);
+	SL_EXPECT_EQ(r.count, 2);
+	/* Of the earlier life and of this one; at once, and when the link is old enough for a rekey. */
+	for (unsigned round = 0; round < 4; round++) {
+		for (unsigned i = 0; i < r.count; i++) {
+			net_inject(net, &n[0]->addr, n[1], r.msg1[i], SL_MSG1_PACKET_BYTES);
+			net_inject(net, &elsewhere, n[1], r.msg1[i], SL_MSG1_PACKET_BYTES);
+		}
+		net_run(net, 11 * NET_S);
+		SL_EXPECT(net_carries(n[0], n[1]));
+	}
+	SL_EXPECT_EQ(n[1]->ups, 2);
+	SL_EXPECT_EQ(n[1]->downs[SL_DOWN_RESTART], 1); /* the real one */
+	SL_EXPECT_EQ(n[1]->downs[SL_DOWN_DEAD], 0);
+	net_run(net, 150 * NET_S); /* and the rekey is not held up */
+	SL_EXPECT(net_carries(n[0], n[1]));
+	SL_EXPECT_GT(net_counter(n[1], SL_LINK_REKEY), 0);
+	end();
+}
+
+/* --- goodbye --- */
+
+SL_TEST(links_life, disconnect_then_redial)
+{
+	begin(NULL);
+	link_up(0);
+	uint64_t at = net->now_us;
+	SL_EXPECT_EQ(sl_links_disconnect(
+			     n[1]->links, sl_identity_xonly(n[0]->identity), SL_DISCONNECT_CONFIGURATION_CHANGE, net->now_us),
+		0);
+	net_run(net, 1 * NET_S);
+	SL_EXPECT_EQ(n[1]->downs[SL_DOWN_REMOVED], 1);
+	SL_EXPECT_EQ(n[0]->downs[SL_DOWN_DISCONNECT], 1);
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_DISCONNECT_RX), 1);
+	SL_EXPECT(net_run_until_up(net, n[0], n[1], 20 * NET_S));
+	SL_EXPECT_EQ((net->now_us - at) / NET_S, 5);
+	SL_EXPECT(net_carries(n[0], n[1]));
+	end();
+}
+
+SL_TEST(links_life, shutdown_says_goodbye_to_all)
+{
+	begin(NULL);
+	link_up(1);
+	sl_links_shutdown(n[0]->links, SL_DISCONNECT_SHUTDOWN, net->now_us);
+	net_run(net, NET_S);
+	SL_EXPECT_EQ(n[1]->downs[SL_DOWN_DISCONNECT], 1);
+	net_run(net, 60 * NET_S);
+	/* It is dialled, and says nothing any more. */
+	SL_EXPECT_EQ(n[0]->ups, 1);
+	SL_EXPECT_GT(net_counter(n[0], SL_LINK_MSG1_REFUSED), 0);
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_MSG2_TX), 1); /* of before */
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_MSG1_TX), 0);
+	end();
+}
+
+/* --- silence --- */
+
+SL_TEST(links_life, dead_after_thirty_seconds_of_silence)
+{
+	uint64_t at;
+
+	begin(NULL);
+	link_up(0);
+	net_run(net, 20 * NET_S);
+	n[1]->mute = true;
+	at = net->now_us;
+	net_run(net, 28 * NET_S);
+	SL_EXPECT_EQ(n[0]->downs[SL_DOWN_DEAD], 0);
+	net_run(net, 4 * NET_S);
+	SL_EXPECT_EQ(n[0]->downs[SL_DOWN_DEAD], 1);
+	SL_EXPECT_GE(n[0]->last_down_us - at, 29 * NET_S);
+	SL_EXPECT_LE(n[0]->last_down_us - at, 31 * NET_S);
+	end();
+}
+
+static uint64_t dial_at[32];
+static unsigned dials;
+
+static void
+dial_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
+	void *arg)
+{
+	static uint32_t last;
+
+	(void)to, (void)fate, (void)len, (void)arg;
+	if ((bytes[0] & 0x0f) != SL_PHASE_MSG1 || from != n[0] || sl_get32(bytes + 4) == last)
+		return;
+	last = sl_get32(bytes + 4);
+	if (dials < 32)
+		dial_at[dials++] = w->now_us;
+}
+
+/* Delays between the end of one try (30 s) and the next. */
+static void
+expect_backoff(unsigned first, const uint64_t *want_s, unsigned count)
+{
+	SL_EXPECT_GE(dials, first + count + 1);
+	for (unsigned i = 0; i < count && first + i + 1 < dials; i++)
+		SL_EXPECT_EQ((dial_at[first + i + 1] - dial_at[first + i] + NET_S / 2) / NET_S - 30, want_s[i]);
+}
+
+SL_TEST(links_life, backoff_times)
+{
+	const uint64_t want_s[] = {10, 20, 40, 80, 160, 300, 300};
+
+	begin(NULL);
+	dials = 0;
+	net->tap = dial_tap;
+	net->loss = 1.0;
+	net_configure(n[0], n[1]);
+	net_run(net, 1300 * NET_S);
+	expect_backoff(0, want_s, 7);
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_HANDSHAKE_TIMEOUT), dials);
+	net->loss = 0;
+	SL_EXPECT(net_run_until_up(net, n[0], n[1], 331 * NET_S));
+	end();
+}
+
+SL_TEST(links_life, dead_link_is_redialled_after_five_seconds)
+{
+	const uint64_t want_s[] = {10, 20, 40};
+	struct sl_link_info info;
+
+	begin(NULL);
+	link_up(0);
+	dials = 0;
+	net->tap = dial_tap;
+	net->loss = 1.0;
+	net_run(net, 60 * NET_S);
+	SL_EXPECT_EQ(n[0]->downs[SL_DOWN_DEAD], 1);
+	SL_EXPECT_EQ((dial_at[0] - n[0]->last_down_us + NET_S / 2) / NET_S, 5);
+	net_run(net, 300 * NET_S);
+	expect_backoff(0, want_s, 3); /* goes on from 5 s: 10, 20, 40 */
+	net->loss = 0;
+	SL_EXPECT(net_run_until_up(net, n[0], n[1], 300 * NET_S));
+	SL_EXPECT(net_info(n[0], n[1], &info));
+	SL_EXPECT_EQ(info.next_dial_us, 0);
+	SL_EXPECT(net_carries(n[0], n[1]));
+	end();
+}
+
+SL_TEST(links_life, inbound_only_peer_is_forgotten)
+{
+	struct sl_link_info info;
+
+	begin(NULL);
+	link_up(0);
+	n[0]->mute = true;
+	net_run(net, 60 * NET_S);
+	SL_EXPECT_EQ(n[1]->downs[SL_DOWN_DEAD], 1);
+	SL_EXPECT(!net_info(n[1], n[0], &info));
+	SL_EXPECT_EQ(net_counter(n[1], SL_LINK_MSG1_TX), 0);
+	end();
+}
+
+/* One way only: our frames arrive, theirs do not. We lose the link and dial again while they still hold it. */
+struct oneway {
+	struct node *deaf;
+};
+static void
+oneway_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
+	void *arg)
+{
+	const struct oneway *o = arg;
+
+	(void)w, (void)from, (void)bytes, (void)len;
+	if (to == o->deaf)
+		fate->copies = 0;
+}
+
+SL_TEST(links_life, redial_while_the_peer_holds_the_old_link)
+{
+	for (unsigned a = 0; a < 2; a++) {
+		struct oneway o;
+
+		begin(NULL);
+		link_up(a);
+		o.deaf = n[a];
+		net->tap = oneway_tap;
+		net->tap_arg = &o;
+		net_run(net, 32 * NET_S); /* a has lost it, b still hears... and has heard until then */
+		SL_EXPECT_EQ(n[a]->downs[SL_DOWN_DEAD], 1);
+		SL_EXPECT_EQ(n[!a]->downs[SL_DOWN_DEAD], 0);
+		net->tap = NULL;
+		SL_EXPECT(net_run_until_up(net, n[0], n[1], 10 * NET_S));
+		net_run(net, 3 * NET_S);
+		SL_EXPECT(net_carries(n[0], n[1]));
+		SL_EXPECT_EQ(n[!a]->downs[SL_DOWN_DEAD], 0);
+		net_run(net, 60 * NET_S);
+		SL_EXPECT(net_carries(n[0], n[1]));
+		end();
+	}
+}
+
+/* Same process, another dial of the same peer (an operator's disconnect whose goodbye got lost). */
+SL_TEST(links_life, second_dial_in_one_process_life)
+{
+	for (unsigned young = 0; young < 2; young++) {
+		uint64_t at;
+
+		begin(NULL);
+		link_up(0);
+		if (!young)
+			net_run(net, 40 * NET_S);
+		net->loss = 1;
+		SL_EXPECT_EQ(sl_links_disconnect(n[0]->links, sl_identity_xonly(n[1]->identity),
+				     SL_DISCONNECT_CONFIGURATION_CHANGE, net->now_us),
+			0);
+		net->loss = 0;
+		n[0]->addr.udp_port = 3333; /* and from another address */
+		net_configure(n[0], n[1]);
+		at = net->now_us;
+		SL_EXPECT(net_run_until_up(net, n[0], n[1], 10 * NET_S));
+		printf("second dial over a link of %s: up after %u ms\n", young ? "1 s" : "41 s",
+			(unsigned)((net->now_us - at) / 1000));
+		net_run(net, 3 * NET_S);
+		SL_EXPECT(net_carries(n[0], n[1]));
+		SL_EXPECT_EQ(n[1]->downs[SL_DOWN_DEAD], 0);
+		end();
+	}
+}
+
+/* --- moving about --- */
+
+SL_TEST(links_life, roaming)
+{
+	struct sl_link_info info;
+
+	begin(NULL);
+	link_up(0);
+	net_run(net, 3 * NET_S);
+	n[0]->addr.udp_port = 9999;
+	SL_EXPECT_EQ(net_data(n[0], n[1]), 0);
+	net_run(net, 20 * NET_MS);
+	SL_EXPECT(net_info(n[1], n[0], &info));
+	SL_EXPECT_EQ(info.addr.udp_port, 9999);
+	SL_EXPECT_EQ(net_counter(n[1], SL_LINK_ROAM), 1);
+	SL_EXPECT(net_carries(n[0], n[1]));
+	net_run(net, 200 * NET_S); /* the rekey finds the new address too */
+	SL_EXPECT(net_carries(n[0], n[1]));
+	SL_EXPECT_EQ(n[0]->ups + n[1]->ups, 2);
+	end();
+}
+
+static void
+hold_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
+	void *arg)
+{
+	unsigned *left = arg;
+
+	(void)w, (void)to, (void)bytes, (void)len;
+	if (from == n[0] && *left) {
+		*left -= 1;
+		fate->delay_us[0] = 500 * NET_MS;
+	}
+}
+
+SL_TEST(links_life, a_late_frame_from_the_old_address_moves_nothing)
+{
+	struct sl_link_info info;
+	unsigned hold = 1;
+
+	begin(NULL);
+	link_up(0);
+	net->tap = hold_tap;
+	net->tap_arg = &hold;
+	SL_EXPECT_EQ(net_data(n[0], n[1]), 0); /* overtaken by the next */
+	n[0]->addr.udp_port = 9999;
+	SL_EXPECT_EQ(net_data(n[0], n[1]), 0);
+	net_run(net, 600 * NET_MS);
+	SL_EXPECT_EQ(n[1]->data_received, 2);
+	SL_EXPECT(net_info(n[1], n[0], &info));
+	SL_EXPECT_EQ(info.addr.udp_port, 9999);
+	SL_EXPECT_EQ(net_counter(n[1], SL_LINK_ROAM), 1);
+	end();
+}
+
+/* --- measured at last: a link far below a millisecond --- */
+
+SL_TEST(links_life, short_links_are_measured)
+{
+	for (unsigned us = 20; us < 30000; us *= 6) {
+		const struct sl_link_metrics *m;
+
+		begin(NULL);
+		net->delay_us = us;
+		link_up(0);
+		net_run(net, 30 * NET_S);
+		for (unsigned i = 0; i < 2; i++) {
+			m = &n[i]->seen[net_peer_id(n[i], n[!i])].metrics;
+			SL_EXPECT(m->measured);
+			SL_EXPECT_LE(m->srtt_us, 2.0 * us + 1500); /* echo and dwell are whole milliseconds */
+			SL_EXPECT_GE(m->srtt_us + 1500, 2.0 * us);
+			SL_EXPECT(m->etx >= 1 && m->etx < 1.1);
+			SL_EXPECT(m->cost >= 1 && m->cost < 1.1 * (1 + (2.0 * us / 1000 + 1.5) / 100));
+		}
+		end();
+	}
+}

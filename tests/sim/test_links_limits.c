@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Strangers, floods and numbers: link layer facts, 14; routing facts, 17, W4. */
+#include "puppet.h"
+
+#include <time.h>
+
+static struct sl_links_config
+config_of(uint32_t max_peers)
+{
+	struct sl_links_config c;
+
+	sl_links_config_default(&c);
+	c.max_peers = max_peers;
+	return c;
+}
+
+/* msg1 of some identity, from some address. */
+static void
+stranger_msg1(struct net *net, struct node *n, const struct sl_addr *from, struct sl_identity *id, uint32_t index)
+{
+	static const uint8_t epoch[SL_EPOCH_BYTES] = {1};
+	uint8_t noise[SL_NOISE_MSG1_BYTES], bytes[SL_MSG1_PACKET_BYTES];
+	struct sl_noise_initiator st;
+	struct sl_remote_key key;
+
+	SL_EXPECT_EQ(sl_remote_key_init(&key, sl_identity_xonly(n->identity), id), 0);
+	sl_noise_initiate(&st, noise, id, &key, epoch, NULL);
+	sl_msg1_build(bytes, index, noise);
+	net_inject(net, from, n, bytes, sizeof(bytes));
+}
+
+/* An established pair at n[0], n[1], and a flood of msg1 towards n[0]. */
+SL_TEST(links_limits, flood_leaves_established_peers_alone)
+{
+	struct net *net = net_create();
+	struct sl_identity *id = sl_identity_generate();
+	struct sl_links_config c = config_of(128);
+	struct node *n[2];
+	uint8_t junk[SL_MSG1_PACKET_BYTES] = {SL_PHASE_MSG1, 0, SL_MSG1_PACKET_BYTES - 4, 0};
+
+	c.rekey_after_us = 40 * NET_S;
+	net_pair(net, n, &c);
+	net_configure(n[1], n[0]);
+	SL_EXPECT(net_run_until_up(net, n[0], n[1], NET_S));
+	/* 200 a second from as many sources: half of them authentic, ten times the budget. */
+	for (unsigned tick = 0; tick < 6000; tick++) {
+		struct sl_addr from = net_addr(0x100000 + tick, (uint16_t)(1024 + tick));
+
+		if (tick % 20 == 0) {
+			stranger_msg1(net, n[0], &from, id, tick);
+		} else {
+			sl_test_rand_bytes(junk + 4, sizeof(junk) - 4);
+			net_inject(net, &from, n[0], junk, sizeof(junk));
+		}
+		SL_EXPECT_EQ(net_data(n[0], n[1]) | net_data(n[1], n[0]), 0);
+		net_run(net, 10 * NET_MS);
+	}
+	net_run(net, NET_S);
+	SL_EXPECT_EQ(n[0]->data_received, n[1]->data_sent);
+	SL_EXPECT_EQ(n[1]->data_received, n[0]->data_sent);
+	SL_EXPECT_GE(net_counter(n[0], SL_LINK_REKEY), 1);
+	SL_EXPECT_EQ(n[0]->ups, 1);
+	/* 100 at once and 10 a second. */
+	SL_EXPECT_LE(net_counter(n[0], SL_LINK_MSG1_AUTH) + net_counter(n[0], SL_LINK_MSG2_TX), 100 + 10 * 62 + 10);
+	SL_EXPECT_GT(net_counter(n[0], SL_LINK_MSG1_RATE_LIMITED), 5000);
+	SL_EXPECT_LE(sl_session_count(n[0]->table), 40);
+	sl_identity_destroy(id);
+	net_destroy(net);
+}
+
+/* Authentic strangers that never come back use up rows; the oldest give way and a real one still gets in. */
+SL_TEST(links_limits, half_open_handshakes_are_bounded)
+{
+	struct net *net = net_create();
+	struct sl_links_config c = config_of(4);
+	struct node *n, *real;
+	struct sl_link_info info;
+
+	c.handshake_rate_per_s = 1000;
+	c.handshake_burst = 1000;
+	c.max_pending_inbound = 12;
+	n = net_node(net, &c, 20, true);
+	real = net_node(net, NULL, 4, true);
+	for (unsigned i = 0; i < 60; i++) {
+		struct sl_identity *id = sl_identity_generate();
+		struct sl_addr from = net_addr(0x100000 + i, 1);
+
+		stranger_msg1(net, n, &from, id, i);
+		net_run(net, 2 * NET_MS);
+		sl_identity_destroy(id);
+	}
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 60);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_PENDING_EVICTED), 48);
+	SL_EXPECT_EQ(sl_session_count(n->table), 12);
+	SL_EXPECT_EQ(n->ups, 0);
+	net_configure(real, n);
+	SL_EXPECT(net_run_until_up(net, n, real, NET_S));
+	SL_EXPECT(net_info(n, real, &info));
+	net_run(net, 31 * NET_S);
+	SL_EXPECT_EQ(sl_session_count(n->table), 1);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_PENDING_EXPIRED), 11);
+	SL_EXPECT(net_carries(n, real));
+	net_destroy(net);
+}
+
+SL_TEST(links_limits, rows_run_out_before_the_limit)
+{
+	struct net *net = net_create();
+	struct sl_links_config c = config_of(0);
+	struct node *hub = net_node(net, &c, 3, true), *n[5];
+	unsigned up = 0;
+
+	for (unsigned i = 0; i < 5; i++) {
+		n[i] = net_node(net, NULL, 4, true);
+		net_configure(n[i], hub);
+	}
+	net_run(net, 40 * NET_S);
+	for (unsigned i = 0; i < 5; i++)
+		up += net_linked(hub, n[i]);
+	SL_EXPECT_EQ(up, 3);
+	SL_EXPECT_GT(net_counter(hub, SL_LINK_MAX_PEERS), 0);
+	net_destroy(net);
+}
+
+SL_TEST(links_limits, max_peers)
+{
+	struct net *net = net_create();
+	struct sl_links_config c = config_of(2);
+	struct node *hub = net_node(net, &c, 32, true), *n[4];
+	struct sl_link_info info;
+
+	for (unsigned i = 0; i < 4; i++)
+		n[i] = net_node(net, NULL, 4, true);
+	net_configure(n[0], hub);
+	net_configure(n[1], hub);
+	net_run(net, NET_S);
+	SL_EXPECT(net_linked(hub, n[0]) && net_linked(hub, n[1]));
+	net_configure(n[2], hub);
+	net_run(net, 5 * NET_S);
+	SL_EXPECT(!net_linked(hub, n[2]));
+	SL_EXPECT_GE(net_counter(hub, SL_LINK_MAX_PEERS), 3);
+	SL_EXPECT_EQ(net_counter(hub, SL_LINK_MSG2_TX), 2);
+	/* We do not dial either. */
+	net_configure(hub, n[3]);
+	net_run(net, 5 * NET_S);
+	SL_EXPECT_EQ(net_counter(hub, SL_LINK_MSG1_TX), 0);
+	SL_EXPECT(net_info(hub, n[3], &info));
+	SL_EXPECT_STR(info.last_error, "max_peers reached");
+	/* Known ones pass: a restart of n[0]. */
+	net_restart(n[0], true);
+	net_configure(n[0], hub);
+	net_run(net, NET_S);
+	SL_EXPECT(net_linked(hub, n[0]));
+	/* Room again: the waiting ones come in. */
+	SL_EXPECT_EQ(sl_links_disconnect(hub->links, sl_identity_xonly(n[1]->identity), SL_DISCONNECT_OTHER, net->now_us), 0);
+	net_run(net, 40 * NET_S);
+	SL_EXPECT_EQ(net_linked(hub, n[1]) + net_linked(hub, n[2]) + net_linked(hub, n[3]), 1);
+	net_destroy(net);
+}
+
+/* Two that were answered while there was room for one: the second is told so, not left hanging. */
+SL_TEST(links_limits, max_peers_reached_during_the_handshake)
+{
+	struct net *net = net_create();
+	struct sl_links_config c = config_of(1);
+	struct node *hub = net_node(net, &c, 32, true), *n[2];
+	unsigned up = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		n[i] = net_node(net, NULL, 4, true);
+		net_configure(n[i], hub);
+	}
+	net_run(net, 2 * NET_S);
+	for (unsigned i = 0; i < 2; i++)
+		up += net_linked(hub, n[i]);
+	SL_EXPECT_EQ(up, 1);
+	SL_EXPECT_EQ(net_counter(hub, SL_LINK_MSG2_TX), 2);
+	SL_EXPECT_EQ(net_counter(hub, SL_LINK_DISCONNECT_TX), 1);
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_DISCONNECT_RX) + net_counter(n[1], SL_LINK_DISCONNECT_RX), 1);
+	SL_EXPECT_EQ(sl_session_count(hub->table), 1);
+	net_destroy(net);
+}
+
+/* --- transports that take no strangers --- */
+
+SL_TEST(links_limits, accept_connections_off)
+{
+	struct net *net = net_create();
+	struct node *closed = net_node(net, NULL, 32, false), *n = net_node(net, NULL, 4, true);
+	struct sl_identity *other = sl_identity_generate();
+
+	net_configure(n, closed);
+	net_run(net, 5 * NET_S);
+	SL_EXPECT(!net_linked(n, closed));
+	SL_EXPECT_EQ(net_counter(closed, SL_LINK_MSG1_REFUSED), 3);
+	/* It may dial, and then the peer's rekey and restart come in from the address of the link. */
+	net_configure(closed, n);
+	SL_EXPECT(net_run_until_up(net, n, closed, NET_S));
+	net_restart(n, true);
+	net_configure(n, closed);
+	net_run(net, NET_S);
+	SL_EXPECT(net_linked(n, closed));
+	SL_EXPECT_EQ(closed->downs[SL_DOWN_RESTART], 1);
+	/* Not somebody else from that address. */
+	stranger_msg1(net, closed, &n->addr, other, 5);
+	net_run(net, NET_MS);
+	SL_EXPECT_EQ(net_counter(closed, SL_LINK_MSG1_WRONG_IDENTITY), 1);
+	sl_identity_destroy(other);
+	net_destroy(net);
+}
+
+/* W4: a linked peer that begins handshakes for others from its address spends the strangers' budget, and its own. */
+SL_TEST(links_limits, a_linked_peer_cannot_spend_others_budget)
+{
+	struct net *net = net_create();
+	struct sl_links_config c = config_of(128);
+	struct node *hub, *bad, *good;
+
+	c.rekey_after_us = 40 * NET_S;
+	hub = net_node(net, &c, 256, true);
+	bad = net_node(net, &c, 4, true);
+	good = net_node(net, &c, 4, true);
+	net_configure(bad, hub);
+	net_configure(good, hub);
+	net_run(net, NET_S);
+	for (unsigned i = 0; i < 800; i++) {
+		struct sl_identity *id = sl_identity_generate();
+
+		stranger_msg1(net, hub, &bad->addr, id, i);
+		sl_identity_destroy(id);
+		net_run(net, 50 * NET_MS);
+		SL_EXPECT_EQ(net_data(good, hub), 0);
+	}
+	/* Its own bucket is 12 and one a second: 40 s of it. */
+	SL_EXPECT_LE(net_counter(hub, SL_LINK_MSG2_TX), 60);
+	net_run(net, 15 * NET_S);
+	SL_EXPECT_GE(net_counter(good, SL_LINK_REKEY), 1);
+	SL_EXPECT_EQ(good->ups, 1);
+	SL_EXPECT_EQ(hub->data_received, good->data_sent);
+	net_destroy(net);
+}
+
+SL_TEST(links_limits, no_answer_to_many_to_nobody_to_ourselves)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 32, true);
+	struct sl_identity *id = sl_identity_generate();
+	struct sl_addr bad[10];
+	unsigned count = 0;
+
+	memset(bad, 0, sizeof(bad));
+	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 1, .u.ip4 = {255, 255, 255, 255}};
+	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 1, .u.ip4 = {224, 0, 0, 1}};
+	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 1, .u.ip4 = {0, 0, 0, 0}};
+	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 0, .u.ip4 = {10, 1, 2, 3}};
+	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP6, .udp_port = 1, .u.ip6 = {0xff, 2, [15] = 1}};
+	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP6, .udp_port = 1};
+	bad[count++] = (struct sl_addr){.kind = SL_ADDR_ETH, .u.mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+	bad[count++] = (struct sl_addr){.kind = SL_ADDR_ETH, .u.mac = {1, 0x80, 0xc2, 0, 0, 0}};
+	bad[count++] = (struct sl_addr){.kind = SL_ADDR_ETH};
+	bad[count++] = n->addr;
+	SL_EXPECT_EQ(sl_links_own_addr_add(n->links, &n->addr), 0);
+	for (unsigned i = 0; i < count; i++)
+		stranger_msg1(net, n, &bad[i], id, i);
+	net_run(net, NET_S);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_HANDSHAKE_SOURCE), count);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 0);
+	SL_EXPECT_EQ(net->packets, 0);
+	/* Our own key, from anywhere. */
+	stranger_msg1(net, n, &(struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 9, .u.ip4 = {10, 9, 9, 9}},
+		n->identity, 1);
+	net_run(net, NET_S);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_OWN_KEY), 1);
+	SL_EXPECT_EQ(net->packets, 0);
+	SL_EXPECT_EQ(sl_session_count(n->table), 0);
+	sl_identity_destroy(id);
+	net_destroy(net);
+}
+
+SL_TEST(links_limits, configuration_errors)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 32, true);
+	struct sl_peer_config c = {.addr_count = 1};
+	struct sl_addr nowhere = net_addr(9, 1);
+	uint8_t xonly[SL_XONLY_BYTES];
+
+	memset(c.xonly, 0xff, sizeof(c.xonly)); /* not on the curve */
+	SL_EXPECT_EQ(sl_links_peer_configure(n->links, &c, net->now_us), -EINVAL);
+	memcpy(c.xonly, sl_identity_xonly(n->identity), SL_XONLY_BYTES);
+	SL_EXPECT_EQ(sl_links_peer_configure(n->links, &c, net->now_us), -EEXIST);
+	SL_EXPECT_EQ(sl_links_dial(n->links, c.xonly, &nowhere, net->now_us), -EEXIST);
+	{
+		struct sl_identity *id = sl_identity_generate();
+
+		memcpy(xonly, sl_identity_xonly(id), SL_XONLY_BYTES);
+		sl_identity_destroy(id);
+	}
+	nowhere.transport = 3;
+	SL_EXPECT_EQ(sl_links_dial(n->links, xonly, &nowhere, net->now_us), -ENETUNREACH);
+	nowhere.transport = 0;
+	SL_EXPECT_EQ(sl_links_dial(n->links, xonly, &nowhere, net->now_us), 0);
+	SL_EXPECT_EQ(sl_links_dial(n->links, xonly, &nowhere, net->now_us), -EALREADY);
+	for (uint16_t port = 2; port < 5; port++) {
+		nowhere.udp_port = port;
+		SL_EXPECT_EQ(sl_links_dial(n->links, xonly, &nowhere, net->now_us), 0);
+	}
+	nowhere.udp_port = 6;
+	SL_EXPECT_EQ(sl_links_dial(n->links, xonly, &nowhere, net->now_us), -EBUSY);
+	n->next_due_us = net->now_us;
+	net_run(net, 60 * NET_S);
+	/* Dialled once, not configured: forgotten. */
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_HANDSHAKE_TIMEOUT), 4);
+	SL_EXPECT_EQ(sl_links_disconnect(n->links, xonly, SL_DISCONNECT_OTHER, net->now_us), -ENOENT);
+	SL_EXPECT_EQ(sl_links_send(n->links, 0, xonly, 1, 0, net->now_us), -ENOTCONN);
+	SL_EXPECT_EQ(sl_links_send(n->links, 999, xonly, 1, 0, net->now_us), -ENOTCONN);
+	net_destroy(net);
+}
+
+static bool
+as_told(void *arg, const uint8_t xonly[SL_XONLY_BYTES])
+{
+	(void)xonly;
+	return *(bool *)arg;
+}
+
+SL_TEST(links_limits, access_list)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 4, true), *peer = net_node(net, NULL, 4, true);
+	bool allowed = false;
+
+	net_gate(n, as_told, &allowed);
+	net_configure(peer, n);
+	net_run(net, 5 * NET_S);
+	SL_EXPECT(!net_linked(n, peer));
+	SL_EXPECT_GE(net_counter(n, SL_LINK_NOT_ALLOWED), 3);
+	SL_EXPECT_EQ(net->packets, 3); /* the peer's msg1, and not a word from us */
+	net_configure(n, peer);
+	net_run(net, NET_S);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_TX), 0);
+	allowed = true;
+	net_run(net, 15 * NET_S);
+	SL_EXPECT(net_linked(n, peer));
+	allowed = false; /* a link that is there stays */
+	net_run(net, 200 * NET_S);
+	SL_EXPECT(net_linked(n, peer));
+	SL_EXPECT_GE(net_counter(n, SL_LINK_REKEY), 1);
+	net_destroy(net);
+}
+
+/* A msg1 that cannot be sent (no route or neighbour yet) goes out as soon as it can. */
+SL_TEST(links_limits, transmit_fails_at_first)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 4, true), *peer = net_node(net, NULL, 4, true);
+	struct sl_link_info info;
+
+	n->transmit_rc = -EHOSTUNREACH;
+	net_configure(n, peer);
+	net_run(net, 40 * NET_MS);
+	n->transmit_rc = 0;
+	SL_EXPECT(net_run_until_up(net, n, peer, 200 * NET_MS));
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_RESENT), 0);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_TX_FAILED), 1);
+	net_destroy(net);
+
+	net = net_create();
+	n = net_node(net, NULL, 4, true);
+	peer = net_node(net, NULL, 4, true);
+	n->transmit_rc = -EHOSTUNREACH;
+	net_configure(n, peer);
+	net_run(net, 31 * NET_S);
+	SL_EXPECT(net_info(n, peer, &info));
+	SL_EXPECT_STR(info.last_error, "address not reachable");
+	n->transmit_rc = 0;
+	SL_EXPECT(net_run_until_up(net, n, peer, 10 * NET_S));
+	net_destroy(net);
+}
+
+/* --- a thousand --- */
+
+SL_TEST(links_limits, a_thousand_peers_come_up)
+{
+	enum { PEERS = 1000 };
+	struct net *net = net_create();
+	struct sl_links_config c = config_of(PEERS), small = config_of(4);
+	struct node *hub = net_node(net, &c, PEERS + 128, true);
+	struct timespec t0, t1;
+	unsigned up = 0;
+	double hub_cpu_us;
+
+	for (unsigned i = 0; i < PEERS; i++)
+		(void)net_node(net, &small, 2, true);
+	for (unsigned i = 0; i < PEERS; i++)
+		net_configure(hub, net->nodes[1 + i]);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t0);
+	while (hub->ups < PEERS && net->now_us < 1020 * NET_S)
+		net_run(net, 50 * NET_MS);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t1);
+	SL_EXPECT_EQ(hub->ups, PEERS);
+	printf("%u peers up after %.2f s of virtual time, %.2f s of CPU for both sides\n", hub->ups,
+		(double)(net->now_us - 1000 * NET_S) / 1e6,
+		(double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
+	SL_EXPECT_LE(net->now_us, 1010 * NET_S);
+	net_run(net, 2 * NET_S);
+	for (unsigned i = 0; i < PEERS; i++)
+		up += net_linked(hub, net->nodes[1 + i]);
+	SL_EXPECT_EQ(up, PEERS);
+	/* What a quiet second costs the hub alone: ticks only. */
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t0);
+	for (unsigned ms = 0; ms < 1000; ms++)
+		(void)sl_links_tick(hub->links, net->now_us + ms * NET_MS);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t1);
+	hub_cpu_us = (double)(t1.tv_sec - t0.tv_sec) * 1e6 + (double)(t1.tv_nsec - t0.tv_nsec) / 1e3;
+	printf("one second of %u links: %.0f us of control's CPU, 1000 ticks, reports and heartbeats sealed\n", PEERS,
+		hub_cpu_us);
+	net->now_us += NET_S;
+	net_destroy(net);
+}
+
+/* The other way: a thousand dial us, within the strangers' budget as configured for it. */
+SL_TEST(links_limits, a_thousand_peers_dial_in)
+{
+	enum { PEERS = 1000 };
+	struct net *net = net_create();
+	struct sl_links_config c = config_of(PEERS), small = config_of(4);
+	struct node *hub;
+
+	c.handshake_burst = 400;
+	c.handshake_rate_per_s = 400;
+	hub = net_node(net, &c, PEERS + 128, true);
+	for (unsigned i = 0; i < PEERS; i++)
+		net_configure(net_node(net, &small, 2, true), hub);
+	while (hub->ups < PEERS && net->now_us < 1040 * NET_S)
+		net_run(net, 50 * NET_MS);
+	printf("%u peers have dialled in after %.2f s of virtual time\n", hub->ups,
+		(double)(net->now_us - 1000 * NET_S) / 1e6);
+	SL_EXPECT_EQ(hub->ups, PEERS);
+	net_destroy(net);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rekey: link layer facts, section 9. Throughout, data flows both ways and none of it may be lost but on the wire. */
+#include "link_net.h"
+
+static struct net *net;
+static struct node *n[2];
+static struct sl_links_config config[2];
+
+/* Each side with a configuration of its own; n[0] has the smaller address. */
+static void
+begin(unsigned dialler)
+{
+	net = net_create();
+	net_pair(net, n, &config[0]);
+	for (unsigned i = 0; i < 2; i++) {
+		n[i]->config = config[i];
+		net_restart(n[i], true);
+	}
+	net_configure(n[dialler], n[!dialler]);
+	SL_EXPECT(net_run_until_up(net, n[0], n[1], 10 * NET_S));
+}
+
+static void
+end(void)
+{
+	net_destroy(net);
+}
+
+static void
+defaults(void)
+{
+	for (unsigned i = 0; i < 2; i++)
+		sl_links_config_default(&config[i]);
+}
+
+/* Data both ways every 20 ms. */
+static void
+traffic(uint64_t for_us)
+{
+	for (uint64_t t = 0; t < for_us; t += 20 * NET_MS) {
+		SL_EXPECT_EQ(net_data(n[0], n[1]), 0);
+		SL_EXPECT_EQ(net_data(n[1], n[0]), 0);
+		net_run(net, 20 * NET_MS);
+	}
+}
+
+static void
+settle_and_expect_no_loss(void)
+{
+	net_run(net, NET_S);
+	SL_EXPECT_EQ(n[0]->data_received, n[1]->data_sent);
+	SL_EXPECT_EQ(n[1]->data_received, n[0]->data_sent);
+}
+
+static void
+expect_agreement(void)
+{
+	struct sl_link_info a, b;
+
+	SL_EXPECT(net_info(n[0], n[1], &a) && net_info(n[1], n[0], &b));
+	SL_EXPECT_EQ(a.rx_index, b.tx_index);
+	SL_EXPECT_EQ(b.rx_index, a.tx_index);
+	SL_EXPECT_EQ(a.k, b.k);
+	SL_EXPECT_EQ(n[0]->ups, 1);
+	SL_EXPECT_EQ(n[1]->ups, 1);
+}
+
+SL_TEST(links_rekey, by_time_either_role)
+{
+	for (unsigned v = 0; v < 4; v++) {
+		unsigned rekeyer = v & 1;
+		struct sl_link_info info;
+
+		defaults();
+		config[!rekeyer].rekey_after_us = 3000 * NET_S;
+		begin(v >> 1);
+		traffic(104 * NET_S);
+		SL_EXPECT_EQ(net_counter(n[0], SL_LINK_REKEY), 0);
+		traffic(34 * NET_S);
+		SL_EXPECT_EQ(net_counter(n[0], SL_LINK_REKEY), 1);
+		SL_EXPECT_EQ(net_counter(n[1], SL_LINK_REKEY), 1);
+		SL_EXPECT(net_info(n[0], n[1], &info));
+		SL_EXPECT_EQ(info.k, 1);
+		SL_EXPECT_EQ(info.rekeys, 1);
+		SL_EXPECT_EQ(net_counter(n[!rekeyer], SL_LINK_MSG1_TX), (v >> 1) == !rekeyer);
+		settle_and_expect_no_loss();
+		expect_agreement();
+		/* Drained: one session each. */
+		net_run(net, 11 * NET_S);
+		SL_EXPECT_EQ(sl_session_count(n[0]->table), 1);
+		SL_EXPECT_EQ(sl_session_count(n[1]->table), 1);
+		/* And back to K = 0 with the next. */
+		traffic(140 * NET_S);
+		SL_EXPECT(net_info(n[1], n[0], &info));
+		SL_EXPECT_EQ(info.k, 0);
+		settle_and_expect_no_loss();
+		end();
+	}
+}
+
+SL_TEST(links_rekey, by_count)
+{
+	for (unsigned dialler = 0; dialler < 2; dialler++) {
+		defaults();
+		config[1].rekey_after_messages = 100;
+		begin(dialler);
+		traffic(30 * NET_S); /* the count is long over, the link too young */
+		SL_EXPECT_EQ(net_counter(n[1], SL_LINK_REKEY), 0);
+		traffic(10 * NET_S);
+		SL_EXPECT_EQ(net_counter(n[1], SL_LINK_REKEY), 1);
+		traffic(80 * NET_S);
+		SL_EXPECT_GE(net_counter(n[1], SL_LINK_REKEY), 3);
+		SL_EXPECT_LE(net_counter(n[1], SL_LINK_REKEY), 4); /* never closer than 35 s */
+		settle_and_expect_no_loss();
+		expect_agreement();
+		end();
+	}
+}
+
+/* Both sides begin within the same round trip: the smaller node's goes on (9.4). */
+SL_TEST(links_rekey, both_at_once)
+{
+	unsigned won = 0;
+
+	for (unsigned round = 0; round < 60; round++) {
+		defaults();
+		config[0].rekey_after_us = config[1].rekey_after_us = 36 * NET_S;
+		config[0].rekey_after_messages = config[1].rekey_after_messages = 1;
+		net = NULL;
+		begin(round & 1);
+		net->delay_us = 300 * NET_MS;
+		net->jitter_us = round & 2 ? 600 * NET_MS : 0;
+		traffic(100 * NET_S);
+		won += net_counter(n[0], SL_LINK_MSG1_REKEY_WON) > 0;
+		net_run(net, 3 * NET_S);
+		SL_EXPECT_EQ(n[0]->data_received, n[1]->data_sent);
+		SL_EXPECT_EQ(n[1]->data_received, n[0]->data_sent);
+		expect_agreement();
+		SL_EXPECT_GE(net_counter(n[0], SL_LINK_REKEY), 2);
+		SL_EXPECT_EQ(net_counter(n[0], SL_LINK_REKEY), net_counter(n[1], SL_LINK_REKEY));
+		end();
+	}
+	printf("both began at once in %u of 60 runs\n", won);
+	SL_EXPECT_GT(won, 10);
+}
+
+struct lose {
+	uint8_t phase;
+	unsigned skip, times;
+};
+
+static void
+lose_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
+	void *arg)
+{
+	struct lose *l = arg;
+
+	(void)w, (void)from, (void)to, (void)len;
+	if ((bytes[0] & 0x0f) != l->phase || !l->times)
+		return;
+	if (l->skip) {
+		l->skip--;
+		return;
+	}
+	l->times--;
+	fate->copies = 0;
+}
+
+SL_TEST(links_rekey, messages_lost)
+{
+	for (unsigned phase = SL_PHASE_MSG1; phase <= SL_PHASE_MSG2; phase++)
+		for (unsigned times = 1; times < 5; times++) {
+			struct lose lose = {.phase = (uint8_t)phase, .times = times};
+
+			defaults();
+			config[1].rekey_after_us = 3000 * NET_S;
+			begin(1);
+			net->tap = lose_tap;
+			net->tap_arg = &lose;
+			traffic(155 * NET_S);
+			SL_EXPECT_EQ(net_counter(n[0], SL_LINK_REKEY), 1);
+			SL_EXPECT_EQ(net_counter(n[1], SL_LINK_REKEY), 1);
+			if (phase == SL_PHASE_MSG2) {
+				/* Kept, and sent again as it was (9.5). */
+				SL_EXPECT_EQ(net_counter(n[1], SL_LINK_MSG2_TX), 1);
+				SL_EXPECT_EQ(net_counter(n[1], SL_LINK_MSG2_RESENT), times);
+			}
+			settle_and_expect_no_loss();
+			expect_agreement();
+			end();
+		}
+}
+
+/* The heartbeats that announce the new session are lost: time brings it about. */
+static void
+lose_new_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
+	void *arg)
+{
+	struct lose *l = arg;
+
+	(void)w, (void)from, (void)to;
+	if (bytes[0] == 0 && (bytes[1] & SL_FLAG_K) && len == SL_OVERHEAD_BYTES + 1 && l->times) {
+		l->times--;
+		fate->copies = 0;
+	}
+}
+
+SL_TEST(links_rekey, first_frames_lost)
+{
+	struct lose lose = {.times = 3};
+
+	defaults();
+	config[1].rekey_after_us = 3000 * NET_S;
+	begin(0);
+	net->tap = lose_new_tap;
+	net->tap_arg = &lose;
+	traffic(140 * NET_S);
+	SL_EXPECT_EQ(lose.times, 0);
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_REKEY), 1);
+	settle_and_expect_no_loss();
+	expect_agreement();
+	end();
+}
+
+SL_TEST(links_rekey, everything_repeated_and_reordered)
+{
+	defaults();
+	config[0].rekey_after_us = 40 * NET_S;
+	config[1].rekey_after_us = 45 * NET_S;
+	begin(0);
+	net->jitter_us = 400 * NET_MS;
+	net->duplicate = 0.5;
+	traffic(300 * NET_S);
+	SL_EXPECT_GE(net_counter(n[0], SL_LINK_REKEY), 4);
+	settle_and_expect_no_loss();
+	expect_agreement();
+	end();
+}
+
+/* 20% loss for ten minutes, rekeys every 40 s: the link stays up and loses what the wire loses. */
+SL_TEST(links_rekey, heavy_loss_never_downs_the_link)
+{
+	double got;
+
+	defaults();
+	config[0].rekey_after_us = config[1].rekey_after_us = 40 * NET_S;
+	begin(0);
+	net->loss = 0.2;
+	net->jitter_us = 10 * NET_MS;
+	traffic(600 * NET_S);
+	net->loss = 0;
+	net_run(net, NET_S);
+	expect_agreement();
+	SL_EXPECT_EQ(n[0]->downs[0] + n[0]->downs[1] + n[0]->downs[2], 0);
+	SL_EXPECT_GE(net_counter(n[0], SL_LINK_REKEY), 12);
+	got = (double)(n[0]->data_received + n[1]->data_received) / (double)(n[0]->data_sent + n[1]->data_sent);
+	printf("20%% loss: %.1f%% of %u messages arrived, %u rekeys\n", 100 * got,
+		(unsigned)(n[0]->data_sent + n[1]->data_sent), (unsigned)net_counter(n[0], SL_LINK_REKEY));
+	SL_EXPECT(got > 0.79);
+	end();
+}
+
+SL_TEST(links_rekey, every_ten_seconds_with_ends_of_our_own)
+{
+	defaults();
+	config[0].rekey_after_us = config[1].rekey_after_us = 10 * NET_S;
+	begin(0);
+	net->loss = 0.02;
+	traffic(300 * NET_S);
+	SL_EXPECT_GE(net_counter(n[0], SL_LINK_REKEY), 20);
+	expect_agreement();
+	SL_EXPECT_EQ(n[0]->downs[0] + n[0]->downs[1] + n[0]->downs[2], 0);
+	SL_EXPECT(n[0]->data_received > n[1]->data_sent * 97 / 100);
+	end();
+}
+
+SL_TEST(links_rekey, off_on_our_side_still_answers)
+{
+	defaults();
+	config[0].rekey_enabled = false;
+	begin(0);
+	traffic(140 * NET_S);
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_REKEY), 1);
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_MSG1_TX), 1);
+	settle_and_expect_no_loss();
+	expect_agreement();
+	end();
+}
