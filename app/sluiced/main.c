@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include "config.h"
+#include "daemon.h"
 
 #define DEFAULT_CONFIG "/etc/sluice/sluice.yaml"
 
@@ -93,8 +94,7 @@ main(int argc, char **argv)
 		sl_config_print(stdout, config);
 		rc = fflush(stdout) ? 1 : 0;
 	} else if (!rc) {
-		fputs("sluiced: this build only checks configurations (--check)\n", stderr);
-		rc = 1;
+		rc = sl_daemon_run(config, path);
 	}
 	sl_config_destroy(config);
 	return rc;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SL_CTL_PAGES_H
+#define SL_CTL_PAGES_H
+/* What `sluicectl show PAGE` prints of the daemon's answer. */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+struct sl_page_options {
+	bool wide; /* npubs and addresses in full */
+	bool all;  /* rows that are zero too */
+};
+struct sl_page {
+	const char *name;
+	const char *about;
+	void (*print)(FILE *out, const json_t *data, const struct sl_page_options *options);
+};
+extern const struct sl_page sl_pages[];
+extern const unsigned sl_page_count;
+const struct sl_page *sl_page_find(const char *name);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is about ports, workers, losses, neighbours, counters and the engine. */
+#include <arpa/inet.h>
+#include <rte_cycles.h>
+#include "log.h"
+#include "show_internal.h"
+
+static json_t *
+json_ip(const struct sl_ifaddr *ip, bool prefix)
+{
+	char text[INET6_ADDRSTRLEN + 8] = "";
+
+	inet_ntop(ip->family == 4 ? AF_INET : AF_INET6, ip->ip, text, INET6_ADDRSTRLEN);
+	if (prefix)
+		snprintf(text + strlen(text), 8, "/%u", ip->prefix_len);
+	return json_string(text);
+}
+
+static json_t *
+json_mac(const uint8_t *mac)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+	return json_string(text);
+}
+
+static void
+set_u64(json_t *o, const char *key, uint64_t v)
+{
+	json_object_set_new(o, key, json_integer((json_int_t)v));
+}
+
+json_t *
+sl_show_ports(struct sl_daemon *d, const json_t *params)
+{
+	json_t *list = json_array(), *answer = json_object();
+
+	(void)params;
+	for (uint16_t i = 0; i < sl_dataplane_ports(d->dp); i++) {
+		const struct sl_conf_port *conf = &d->config->dataplane.ports[i];
+		struct sl_port_stats s;
+		json_t *o, *addrs, *routes;
+
+		if (sl_dataplane_port_stats(d->dp, i, &s))
+			continue;
+		o = json_object();
+		addrs = json_array();
+		routes = json_array();
+		json_object_set_new(o, "name", json_string(s.name));
+		json_object_set_new(o, "device", json_string(conf->device));
+		json_object_set_new(o, "driver", json_string(s.driver));
+		json_object_set_new(o, "mac", json_mac(s.mac));
+		json_object_set_new(o, "link_up", json_boolean(s.link_up));
+		set_u64(o, "link_mbps", s.link_mbps);
+		set_u64(o, "queues", s.queues);
+		set_u64(o, "mtu", s.mtu);
+		set_u64(o, "vlan", conf->vlan);
+		set_u64(o, "rx_packets", s.rx_packets);
+		set_u64(o, "tx_packets", s.tx_packets);
+		set_u64(o, "rx_bytes", s.rx_bytes);
+		set_u64(o, "tx_bytes", s.tx_bytes);
+		set_u64(o, "rx_missed", s.rx_missed);
+		set_u64(o, "rx_errors", s.rx_errors);
+		set_u64(o, "rx_nombuf", s.rx_nombuf);
+		set_u64(o, "tx_errors", s.tx_errors);
+		set_u64(o, "control_tx", s.control_tx);
+		set_u64(o, "control_tx_dropped", s.control_tx_dropped);
+		for (uint32_t a = 0; a < conf->address_count; a++)
+			json_array_append_new(addrs, json_ip(&conf->addresses[a].ip, true));
+		for (uint32_t r = 0; r < conf->route_count; r++) {
+			json_t *route = json_object();
+
+			json_object_set_new(route, "to", json_ip(&conf->routes[r].to, true));
+			json_object_set_new(route, "via", json_ip(&conf->routes[r].via, false));
+			json_array_append_new(routes, route);
+		}
+		json_object_set_new(o, "addresses", addrs);
+		json_object_set_new(o, "routes", routes);
+		json_array_append_new(list, o);
+	}
+	json_object_set_new(answer, "ports", list);
+	return answer;
+}
+
+/*
+ * A worker adds its counters while we read: a reading that does not add up is taken again. What stays apart after
+ * a few is a fault.
+ */
+static bool
+read_balanced(const struct sl_daemon *d, uint16_t worker, struct sl_worker_stats *s)
+{
+	for (unsigned try = 0; try < 100; try++) {
+		struct sl_worker_stats after;
+		uint64_t sum = 0;
+
+		sl_dataplane_worker_stats(d->dp, worker, s);
+		sl_dataplane_worker_stats(d->dp, worker, &after);
+		for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
+			sum += s->verdicts[v];
+		if (sum == s->rx && after.rx == s->rx)
+			return true;
+		if (sum == s->rx && try > 50)
+			return true;
+	}
+	return false;
+}
+
+json_t *
+sl_show_workers(struct sl_daemon *d, const json_t *params)
+{
+	json_t *list = json_array(), *answer = json_object();
+
+	(void)params;
+	for (uint16_t i = 0; i < sl_dataplane_workers(d->dp); i++) {
+		struct sl_worker_stats s;
+		bool balanced = read_balanced(d, i, &s);
+		uint64_t tsc = s.busy_tsc + s.idle_tsc, dropped = 0;
+		json_t *o = json_object();
+
+		for (unsigned v = SL_LOCAL + 1; v < SL_VERDICT_COUNT; v++)
+			dropped += s.verdicts[v];
+		set_u64(o, "worker", i);
+		set_u64(o, "lcore", sl_dataplane_worker_lcore(d->dp, i));
+		set_u64(o, "cpu", i < d->plan.workers ? d->plan.worker_cpus[i] : 0);
+		set_u64(o, "rx", s.rx);
+		set_u64(o, "tx", s.tx);
+		set_u64(o, "punt", s.verdicts[SL_PUNT]);
+		set_u64(o, "handoff", s.verdicts[SL_HANDOFF]);
+		set_u64(o, "handoff_in", s.handoff_in);
+		set_u64(o, "local", s.verdicts[SL_LOCAL]);
+		set_u64(o, "dropped", dropped);
+		json_object_set_new(o, "balanced", json_boolean(balanced));
+		set_u64(o, "rx_bytes", s.rx_bytes);
+		set_u64(o, "tx_bytes", s.tx_bytes);
+		set_u64(o, "busy_tsc", s.busy_tsc);
+		set_u64(o, "idle_tsc", s.idle_tsc);
+		set_u64(o, "polls", s.polls);
+		set_u64(o, "busy_polls", s.busy_polls);
+		json_object_set_new(o, "busy_ratio", tsc ? json_real((double)s.busy_tsc / (double)tsc) : json_null());
+		json_object_set_new(o, "cycles_per_packet",
+			s.rx && s.busy_tsc ? json_real((double)s.busy_tsc / (double)s.rx) : json_null());
+		json_object_set_new(o, "packets_per_busy_poll",
+			s.busy_polls ? json_real((double)s.rx / (double)s.busy_polls) : json_null());
+		set_u64(o, "punt_ring_full", s.punt_ring_full);
+		set_u64(o, "event_ring_full", s.event_ring_full);
+		set_u64(o, "learn_ring_full", s.learn_ring_full);
+		json_array_append_new(list, o);
+	}
+	json_object_set_new(answer, "workers", list);
+	set_u64(answer, "tsc_hz", rte_get_tsc_hz());
+	return answer;
+}
+
+json_t *
+sl_show_drops(struct sl_daemon *d, const json_t *params)
+{
+	uint64_t verdicts[SL_VERDICT_COUNT] = {0}, rx = 0, dropped = 0, handoff_in = 0, rings = 0;
+	uint64_t missed = 0, nombuf = 0, errors = 0, tx_errors = 0, control = 0;
+	json_t *o = json_object(), *drops = json_object(), *meanings = json_object(), *ports = json_object();
+	bool balanced = true;
+
+	(void)params;
+	for (uint16_t i = 0; i < sl_dataplane_workers(d->dp); i++) {
+		struct sl_worker_stats s;
+
+		balanced &= read_balanced(d, i, &s);
+		rx += s.rx;
+		handoff_in += s.handoff_in;
+		rings += s.event_ring_full + s.learn_ring_full;
+		for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
+			verdicts[v] += s.verdicts[v];
+	}
+	for (unsigned v = SL_LOCAL + 1; v < SL_VERDICT_COUNT; v++) {
+		dropped += verdicts[v];
+		set_u64(drops, sl_verdict_name((enum sl_verdict)v), verdicts[v]);
+		json_object_set_new(meanings, sl_verdict_name((enum sl_verdict)v),
+			json_string(sl_verdict_meaning((enum sl_verdict)v)));
+	}
+	for (uint16_t i = 0; i < sl_dataplane_ports(d->dp); i++) {
+		struct sl_port_stats s;
+
+		if (sl_dataplane_port_stats(d->dp, i, &s))
+			continue;
+		missed += s.rx_missed;
+		nombuf += s.rx_nombuf;
+		errors += s.rx_errors;
+		tx_errors += s.tx_errors;
+		control += s.control_tx_dropped;
+	}
+	json_object_set_new(o, "balanced", json_boolean(balanced));
+	set_u64(o, "rx", rx);
+	set_u64(o, "tx", verdicts[SL_FORWARD]);
+	set_u64(o, "punt", verdicts[SL_PUNT]);
+	set_u64(o, "handoff", verdicts[SL_HANDOFF]);
+	set_u64(o, "handoff_in", handoff_in);
+	set_u64(o, "local", verdicts[SL_LOCAL]);
+	set_u64(o, "dropped", dropped);
+	json_object_set_new(o, "drops", drops);
+	json_object_set_new(o, "meanings", meanings);
+	/* Lost outside the workers' balance. */
+	set_u64(ports, "rx_missed", missed);
+	set_u64(ports, "rx_nombuf", nombuf);
+	set_u64(ports, "rx_errors", errors);
+	set_u64(ports, "tx_errors", tx_errors);
+	set_u64(ports, "control_tx_dropped", control);
+	set_u64(ports, "reports_to_control_lost", rings);
+	json_object_set_new(o, "outside", ports);
+	return o;
+}
+
+static void
+add_neigh(void *arg, const struct sl_neigh_info *n)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "ip", json_ip(&n->ip, false));
+	json_object_set_new(o, "mac", json_mac(n->mac));
+	set_u64(o, "port", n->port);
+	json_object_set_new(o, "state", json_string(n->state));
+	set_u64(o, "age_secs", n->age_s);
+	json_array_append_new(arg, o);
+}
+
+json_t *
+sl_show_neighbours(struct sl_daemon *d, const json_t *params)
+{
+	json_t *o = json_object(), *list = json_array();
+	json_t *e;
+	size_t i;
+
+	(void)params;
+	sl_dataplane_for_each_neigh(d->dp, add_neigh, list);
+	json_array_foreach (list, i, e) {
+		json_int_t port = json_integer_value(json_object_get(e, "port"));
+
+		if (port >= 0 && port < d->config->dataplane.port_count)
+			json_object_set_new(e, "port_name", json_string(d->config->dataplane.ports[port].name));
+	}
+	json_object_set_new(o, "neighbours", list);
+	return o;
+}
+
+json_t *
+sl_show_counters(struct sl_daemon *d, const json_t *params)
+{
+	const uint64_t *link = sl_links_counters(d->links), *route = sl_router_counters(d->router);
+	json_t *o = json_object(), *links = json_object(), *routes = json_object(), *app = json_object();
+
+	(void)params;
+	for (unsigned i = 0; i < SL_LINK_COUNTER_COUNT; i++)
+		set_u64(links, sl_link_counter_name((enum sl_link_counter)i), link[i]);
+	for (unsigned i = 0; i < SL_ROUTE_COUNTER_COUNT; i++)
+		set_u64(routes, sl_route_counter_name((enum sl_route_counter)i), route[i]);
+	for (unsigned i = 0; i < SL_APP_COUNTER_COUNT; i++)
+		set_u64(app, sl_app_counter_name((enum sl_app_counter)i), d->counters[i]);
+	set_u64(app, "log_lines_left_out", sl_app_log_suppressed());
+	json_object_set_new(o, "link", links);
+	json_object_set_new(o, "route", routes);
+	json_object_set_new(o, "daemon", app);
+	return o;
+}
+
+json_t *
+sl_show_crypto(struct sl_daemon *d, const json_t *params)
+{
+	json_t *o = json_object(), *list = json_array();
+
+	(void)params;
+	for (const struct sl_aead_backend *const *b = sl_aead_backends(); *b; b++) {
+		json_t *e = json_object();
+
+		json_object_set_new(e, "name", json_string((*b)->name));
+		json_object_set_new(e, "usable", json_boolean((*b)->usable()));
+		json_object_set_new(e, "selected", json_boolean(*b == d->aead));
+		json_array_append_new(list, e);
+	}
+	json_object_set_new(o, "engine", json_string(d->aead->name));
+	json_object_set_new(o, "configured", json_string(d->config->dataplane.aead));
+	json_object_set_new(o, "engines", list);
+	return o;
+}
