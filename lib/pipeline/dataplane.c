@@ -205,8 +205,8 @@ sl_dataplane_transport_add(struct sl_dataplane *dp, const struct sl_dataplane_tr
 }
 
 /* Every receive queue has one worker; a port's first queue goes to the worker of the port's number. */
-static int
-queues_assign(struct sl_dataplane *dp)
+int
+sl_dataplane_prepare(struct sl_dataplane *dp)
 {
 	for (unsigned i = 0; i < dp->config.workers; i++)
 		dp->workers[i]->rx_count = 0;
@@ -233,7 +233,7 @@ sl_dataplane_start(struct sl_dataplane *dp)
 
 	if (dp->started || dp->port_count == 0)
 		return dp->started ? -EBUSY : -EINVAL;
-	rc = queues_assign(dp);
+	rc = sl_dataplane_prepare(dp);
 	if (rc != 0)
 		return rc;
 	RTE_LCORE_FOREACH_WORKER(lcore) {

@@ -55,6 +55,9 @@ struct sl_dataplane {
 	uint64_t stale_punts; /* frames of peers that were gone when control saw them */
 };
 
+/* dataplane.c: gives workers their queues. sl_dataplane_start() does it; who drives workers by hand calls it instead. */
+int sl_dataplane_prepare(struct sl_dataplane *dp) SL_MUST_CHECK;
+
 /* reclaim.c */
 int sl_reclaim_init(struct sl_reclaim *r, uint16_t workers) SL_MUST_CHECK;
 /* No reader may be left: runs everything. */
