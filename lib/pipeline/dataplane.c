@@ -7,9 +7,6 @@
 #include <rte_lcore.h>
 #include "sl_control.h"
 
-#define CONTROL_MBUFS 4096u
-#define CONTROL_DATA_ROOM (SL_NEIGH_FRAME_MAX + 128u + RTE_PKTMBUF_HEADROOM)
-
 _Static_assert(RTE_PKTMBUF_HEADROOM >= SL_PATH_HEADER_MAX, "the longest outer header fits in front of a shorter one");
 
 static int
@@ -87,11 +84,6 @@ sl_dataplane_create(const struct sl_dataplane_config *config, const struct sl_se
 	dp->paths = calloc(view->max_peers, sizeof(*dp->paths));
 	if (dp->paths == NULL)
 		goto fail;
-	dp->control_pool = sl_pool_create("control", 0, CONTROL_MBUFS, CONTROL_DATA_ROOM, SOCKET_ID_ANY);
-	if (dp->control_pool == NULL) {
-		rc = -errno;
-		goto fail;
-	}
 	neigh_sink = (struct sl_neigh_sink){.arg = dp, .transmit = sl_paths_neigh_transmit,
 		.changed = sl_paths_neigh_changed};
 	dp->neigh = sl_neigh_create(NULL, &neigh_sink, sl_dataplane_now_us());
@@ -122,7 +114,6 @@ sl_dataplane_destroy(struct sl_dataplane *dp)
 		sl_worker_destroy(dp->workers[i]);
 	for (unsigned i = 0; i < dp->port_count; i++)
 		sl_port_close(&dp->ports[i]);
-	rte_mempool_free(dp->control_pool);
 	free(dp);
 }
 
@@ -356,10 +347,11 @@ sl_dataplane_for_each_neigh(const struct sl_dataplane *dp, sl_neigh_fn fn, void 
 void
 sl_dataplane_buffers(const struct sl_dataplane *dp, uint32_t *free_count, uint32_t *total)
 {
-	*free_count = rte_mempool_avail_count(dp->control_pool);
-	*total = dp->control_pool->size;
+	*free_count = *total = 0;
 	for (unsigned i = 0; i < dp->port_count; i++) {
-		*free_count += rte_mempool_avail_count(dp->ports[i].pool);
-		*total += dp->ports[i].pool->size;
+		const struct sl_port *p = &dp->ports[i];
+
+		*free_count += rte_mempool_avail_count(p->pool) + rte_mempool_avail_count(p->control_pool);
+		*total += p->pool->size + p->control_pool->size;
 	}
 }

@@ -65,7 +65,7 @@ sl_control_send(struct sl_dataplane *dp, uint16_t port, struct rte_mbuf *m)
 static struct rte_mbuf *
 control_frame(struct sl_dataplane *dp, uint16_t port, size_t len, uint8_t **data)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(dp->control_pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(dp->ports[port].control_pool);
 	char *p;
 
 	if (m == NULL) {

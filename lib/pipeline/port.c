@@ -12,6 +12,8 @@
 
 #define DEFAULT_DESCRIPTORS 1024
 #define POOL_CACHE 256
+#define CONTROL_MBUFS 511
+#define CONTROL_DESCRIPTORS 128 /* of control's transmit queue: what it may hold back stays far below its pool */
 #define ETHER_SLACK (SL_ETHER_BYTES + 2 * SL_VLAN_BYTES)
 
 /* What drivers need that they do not report. */
@@ -147,7 +149,12 @@ pool_make(struct sl_port *p, const struct sl_port_params *params)
 		room = params->mbuf_data_size;
 	p->pool = sl_pool_create("port", p->index, params->mbufs, room + RTE_PKTMBUF_HEADROOM,
 		rte_eth_dev_socket_id(p->ethdev));
-	return p->pool ? 0 : -errno;
+	if (p->pool == NULL)
+		return -errno;
+	room = RTE_MAX(room, (uint32_t)p->mtu + ETHER_SLACK);
+	p->control_pool = sl_pool_create("control", p->index, CONTROL_MBUFS, room + RTE_PKTMBUF_HEADROOM,
+		rte_eth_dev_socket_id(p->ethdev));
+	return p->control_pool ? 0 : -errno;
 }
 
 static int
@@ -176,8 +183,14 @@ queues_setup(struct sl_port *p, const struct rte_eth_dev_info *info, const char 
 	*error = "transmit queue";
 	for (uint16_t q = 0; q < p->tx_queues; q++) {
 		struct rte_eth_txconf conf = info->default_txconf;
+		uint16_t desc = tx_desc, unused = rx_desc;
 
-		rc = rte_eth_tx_queue_setup(p->ethdev, q, tx_desc, (unsigned)socket, &conf);
+		if (p->control_queue && q == p->tx_queues - 1) {
+			desc = RTE_MIN(desc, CONTROL_DESCRIPTORS);
+			if (rte_eth_dev_adjust_nb_rx_tx_desc(p->ethdev, &unused, &desc) != 0)
+				desc = tx_desc;
+		}
+		rc = rte_eth_tx_queue_setup(p->ethdev, q, desc, (unsigned)socket, &conf);
 		if (rc != 0)
 			return rc;
 	}
@@ -302,6 +315,7 @@ sl_port_close(struct sl_port *p)
 	if (p->created && p->device)
 		(void)rte_dev_remove(p->device);
 	rte_mempool_free(p->pool);
-	p->pool = NULL;
+	rte_mempool_free(p->control_pool);
+	p->pool = p->control_pool = NULL;
 	p->opened = false;
 }

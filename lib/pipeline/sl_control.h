@@ -45,7 +45,6 @@ struct sl_dataplane {
 	struct sl_worker *workers[SL_WORKERS_MAX];
 	uint16_t port_count, transport_count;
 	bool started;
-	struct rte_mempool *control_pool;
 	struct sl_reclaim reclaim;
 	struct sl_neigh *neigh;
 	uint64_t now_us; /* of the call that is running, for callbacks */

@@ -25,7 +25,8 @@ struct sl_port {
 	uint8_t mac[6];
 	char driver[32];
 	struct rte_device *device;
-	struct rte_mempool *pool;
+	struct rte_mempool *pool;	  /* received frames */
+	struct rte_mempool *control_pool; /* control's own: a flood cannot take its buffers */
 	struct sl_parse_local local;
 	uint64_t control_tx, control_tx_dropped; /* control alone */
 };
