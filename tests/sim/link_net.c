@@ -26,12 +26,15 @@ rng_buf(void *const buf, const size_t len)
 static struct randombytes_implementation rng = {
 	.implementation_name = rng_name, .random = rng_u32, .buf = rng_buf};
 
+static bool workers;
+
 int sl_test_setup(int argc, char **argv);
 
 int
 sl_test_setup(int argc, char **argv)
 {
-	(void)argc, (void)argv;
+	for (int i = 1; i < argc; i++)
+		workers = workers || strcmp(argv[i], "--workers") == 0;
 	randombytes_set_implementation(&rng);
 	return sl_crypto_init();
 }
@@ -272,6 +275,7 @@ node_start(struct node *n, bool accept)
 	SL_EXPECT(n->table && n->links);
 	SL_EXPECT_EQ(sl_links_transport_add(n->links, &t), 0);
 	n->next_due_us = n->net->now_us;
+	memset(n->worker_counters, 0, sizeof(n->worker_counters));
 }
 
 struct node *
@@ -373,13 +377,108 @@ net_configure(struct node *n, struct node *peer)
 
 /* --- time --- */
 
+/* Worker to control: in order, some time later. */
+static void
+ring_put(struct node *n, struct packet p, const uint8_t *bytes, size_t len)
+{
+	struct net *net = n->net;
+
+	p.at_us = net->now_us + sl_test_rand() % NET_MS;
+	if (p.at_us < n->ring_at_us)
+		p.at_us = n->ring_at_us;
+	n->ring_at_us = p.at_us;
+	p.seq = net->seq++;
+	p.to = n->addr;
+	p.len = len;
+	p.bytes = malloc(len + 1);
+	memcpy(p.bytes, bytes, len);
+	queue_push(net, p);
+}
+
+static void
+event_put(struct node *n, struct sl_session *s, uint8_t bit, enum packet_kind kind, const struct packet *frame)
+{
+	if (__atomic_fetch_and(&s->notify, (uint8_t)~bit, __ATOMIC_ACQ_REL) & bit)
+		ring_put(n,
+			(struct packet){.kind = kind, .rx_index = s->rx_index, .flags = frame->bytes[1], .from = frame->from},
+			frame->bytes, 0);
+}
+
+/* What the data plane's stages do with an established frame. */
+static void
+worker_frame(struct node *n, struct packet *p)
+{
+	struct sl_session *s = sl_session_lookup(sl_session_table_view(n->table), sl_get32(p->bytes + 4));
+	uint64_t counter = sl_get64(p->bytes + 8);
+	size_t text_len = p->len - SL_ESTABLISHED_MIN_BYTES;
+	uint8_t nonce[12] = {0}, *text;
+
+	if (!s) {
+		n->worker_counters[SL_LINK_RX_UNKNOWN_INDEX]++;
+		return;
+	}
+	if (!sl_replay_check(&s->replay, counter)) {
+		n->worker_counters[SL_LINK_RX_REPLAY]++;
+		return;
+	}
+	text = malloc(text_len + 1);
+	memcpy(nonce + 4, &counter, 8);
+	if (sl_aead_open_one(text, p->bytes + SL_HEADER_BYTES, p->len - SL_HEADER_BYTES, p->bytes, SL_HEADER_BYTES, nonce,
+		    s->rx_key) != 0) {
+		n->worker_counters[SL_LINK_RX_AUTH]++;
+		goto out;
+	}
+	SL_EXPECT(sl_replay_commit(&s->replay, counter));
+	if (text_len < SL_INNER_BYTES) {
+		n->worker_counters[SL_LINK_RX_SHORT_INNER]++;
+		goto out;
+	}
+	sl_mmp_rx_frame(&s->mmp, counter, sl_get32(text), (uint32_t)p->len, n->net->now_us, p->bytes[1]);
+	if (s->notify & SL_NOTIFY_FIRST_FRAME)
+		event_put(n, s, SL_NOTIFY_FIRST_FRAME, PACKET_FIRST_FRAME, p);
+	if ((s->notify & SL_NOTIFY_ADDRESS) && counter == s->replay.highest && sl_addr_hash(&p->from) != s->rx_addr_hash)
+		event_put(n, s, SL_NOTIFY_ADDRESS, PACKET_ROAMED, p);
+	ring_put(n, (struct packet){.kind = PACKET_MESSAGE, .rx_index = s->rx_index, .flags = p->bytes[1]}, text + 4,
+		text_len - 4);
+out:
+	free(text);
+}
+
+static void
+hand_over(struct node *n, struct packet *p)
+{
+	uint64_t now_us = n->net->now_us;
+
+	switch (p->kind) {
+	case PACKET_FIRST_FRAME:
+		sl_links_first_frame(n->links, p->rx_index, p->flags, now_us);
+		return;
+	case PACKET_ROAMED:
+		sl_links_roamed(n->links, p->rx_index, &p->from, now_us);
+		return;
+	case PACKET_MESSAGE:
+		sl_links_message(n->links, p->rx_index, p->flags, p->bytes, p->len, now_us);
+		return;
+	case PACKET_WIRE:
+		break;
+	}
+	if (!workers)
+		sl_links_packet(n->links, &p->from, p->bytes, p->len, now_us);
+	else if (sl_packet_classify(p->bytes, p->len) == SL_PACKET_ESTABLISHED)
+		worker_frame(n, p);
+	else if (sl_packet_classify(p->bytes, p->len) <= SL_PACKET_MSG2)
+		sl_links_handshake(n->links, &p->from, p->bytes, p->len, now_us);
+	else
+		n->worker_counters[SL_LINK_RX_BAD_PACKET]++;
+}
+
 static void
 deliver(struct net *net, struct packet *p)
 {
 	struct node *n = node_at(net, &p->to);
 
 	if (n && !n->mute) {
-		sl_links_packet(n->links, &p->from, p->bytes, p->len, net->now_us);
+		hand_over(n, p);
 		/* What came in may have brought the next due time forward. */
 		n->next_due_us = sl_links_tick(n->links, net->now_us);
 		SL_EXPECT_GE(n->next_due_us, net->now_us);
@@ -489,7 +588,7 @@ net_info(const struct node *n, const struct node *peer, struct sl_link_info *inf
 uint64_t
 net_counter(const struct node *n, enum sl_link_counter c)
 {
-	return sl_links_counters(n->links)[c];
+	return sl_links_counters(n->links)[c] + n->worker_counters[c];
 }
 
 int
@@ -510,6 +609,6 @@ net_carries(struct node *a, struct node *b)
 
 	if (net_data(a, b) != 0 || net_data(b, a) != 0)
 		return false;
-	net_run(a->net, 4 * a->net->delay_us + a->net->jitter_us + 1);
+	net_run(a->net, 4 * a->net->delay_us + a->net->jitter_us + 2 * NET_MS);
 	return a->data_received == at_a + 1 && b->data_received == at_b + 1;
 }

@@ -4,6 +4,9 @@
 /*
  * A network in memory for links: nodes with real struct sl_links, a virtual clock, and wires that lose, delay, repeat
  * and reorder. Everything random, libsodium's randomness included, comes from the test's seed, so a run repeats.
+ * With --workers each node has a worker: it opens established frames as the data plane does, and control hears of them
+ * up to a millisecond later through sl_links_message(), _first_frame() and _roamed(). Without, sl_links_packet().
+ *
  * Each node checks that what it is told by the sink makes sense (up only when down, messages only when up, ...).
  */
 #include "sl_link.h"
@@ -18,8 +21,13 @@
 struct net;
 struct node;
 
+/* On a wire, or in the ring from a node's worker to its control. */
+enum packet_kind { PACKET_WIRE, PACKET_FIRST_FRAME, PACKET_ROAMED, PACKET_MESSAGE };
 struct packet {
 	uint64_t at_us, seq;
+	enum packet_kind kind;
+	uint32_t rx_index; /* the last three kinds */
+	uint8_t flags;
 	struct sl_addr from, to;
 	size_t len;
 	uint8_t *bytes;
@@ -58,7 +66,8 @@ struct node {
 	uint8_t last_message[64];
 	size_t last_message_len;
 	uint64_t data_sent, data_received; /* net_data() */
-	uint64_t next_due_us;
+	uint64_t next_due_us, ring_at_us;
+	uint64_t worker_counters[SL_LINK_COUNTER_COUNT]; /* what a worker counts instead of sl_links */
 };
 
 struct net {

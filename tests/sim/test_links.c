@@ -32,7 +32,7 @@ SL_TEST(links, either_side_dials)
 		net_configure(n[dialler], n[!dialler]);
 		SL_EXPECT(net_run_until_up(net, n[0], n[1], NET_S));
 		/* msg1, msg2 and the dialler's heartbeat: three trips. */
-		SL_EXPECT_LE(net->now_us, 1000 * NET_S + 3 * net->delay_us);
+		SL_EXPECT_LE(net->now_us, 1000 * NET_S + 3 * net->delay_us + NET_MS);
 		expect_one_link(n);
 		SL_EXPECT(net_info(n[dialler], n[!dialler], &info) && info.outbound);
 		SL_EXPECT(net_info(n[!dialler], n[dialler], &info) && !info.outbound);
