@@ -3,6 +3,7 @@
 #include "daemon.h"
 #include <errno.h>
 #include <poll.h>
+#include <rte_malloc.h>
 #include <rte_version.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -403,6 +404,7 @@ static int
 start(struct sl_daemon *d)
 {
 	uint64_t own = sl_session_table_bytes(d->table);
+	struct rte_malloc_socket_stats heap = {0};
 	int rc;
 
 	rc = sl_dataplane_start(d->dp);
@@ -411,6 +413,9 @@ start(struct sl_daemon *d)
 		return rc;
 	}
 	d->running = true;
+	rte_malloc_get_socket_stats(0, &heap);
+	sl_log(SL_LOG_INFO, SL_TOPIC_APP, "EAL memory: %zu of %zu MiB used, largest free piece %zu MiB", heap.heap_allocsz_bytes >> 20,
+		heap.heap_totalsz_bytes >> 20, heap.greatest_free_size >> 20);
 	d->now_us = sl_dataplane_now_us();
 	rc = sl_peers_configure(d);
 	if (rc)

@@ -57,21 +57,47 @@ free_huge_mb(void)
 	return kb / 1024;
 }
 
-/* What the pools take, with room for rings, queues and drivers: a buffer is its data, headroom and two headers. */
-static unsigned
-needed_mb(const struct sl_config *c, unsigned workers)
+/*
+ * What the data plane takes of EAL's memory: control's pool (jumbo buffers), a pool a port, rings, queues and drivers.
+ * A buffer is its data with headroom, its two headers and our private area; in ordinary pages none crosses a page
+ * boundary unless it is larger than a page.
+ */
+#define CONTROL_MB 52
+#define WORKER_MB 8
+#define PORT_MB 4
+#define SPARE_MB 32
+#define BUFFER_EXTRA 512
+static uint64_t
+buffer_bytes(uint64_t room, bool huge)
 {
-	uint64_t data = c->dataplane.mbuf_data_size ? c->dataplane.mbuf_data_size : 2048;
-	uint64_t bytes;
+	uint64_t object = room + BUFFER_EXTRA, page = 4096;
 
-	for (uint32_t i = 0; i < c->dataplane.port_count; i++)
-		if (!c->dataplane.mbuf_data_size && c->dataplane.ports[i].mtu + 18u > data)
-			data = c->dataplane.ports[i].mtu + 18u;
-	/* Each port has a pool of its own. */
-	bytes = c->dataplane.port_count * c->dataplane.mbufs * (data + 128 + 128 + 64 + 192);
-	bytes += (uint64_t)workers * (c->dataplane.ring_size * 2400ull + c->dataplane.hop_cache * 64ull);
-	bytes += c->dataplane.port_count * 4ull << 20;
-	return (unsigned)(bytes >> 20) + 64;
+	if (huge)
+		return object;
+	return object > page ? (object + page - 1) / page * page : page / (page / object);
+}
+
+static unsigned
+needed_mb(const struct sl_config *c, unsigned workers, bool huge)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < c->dataplane.port_count; i++) {
+		const struct sl_conf_port *p = &c->dataplane.ports[i];
+		const char *framesz = strstr(p->device, "framesz=");
+		uint64_t room = framesz ? strtoul(framesz + 8, NULL, 10) : 0;
+
+		if (room < p->mtu + 64u)
+			room = p->mtu + 64u;
+		if (room < 2048)
+			room = 2048;
+		if (c->dataplane.mbuf_data_size)
+			room = c->dataplane.mbuf_data_size;
+		if (room > UINT16_MAX)
+			room = UINT16_MAX;
+		bytes += c->dataplane.mbufs * buffer_bytes(room, huge);
+	}
+	return (unsigned)(bytes >> 20) + CONTROL_MB + SPARE_MB + workers * WORKER_MB + c->dataplane.port_count * PORT_MB;
 }
 
 static int
@@ -120,7 +146,7 @@ sl_eal_plan(struct sl_eal_plan *plan, const struct sl_config *c, char why[256])
 	rc = plan_cpus(plan, c, why);
 	if (rc)
 		return rc;
-	plan->memory_mb = c->dataplane.memory_mb ? c->dataplane.memory_mb : needed_mb(c, plan->workers);
+	plan->memory_mb = c->dataplane.memory_mb ? c->dataplane.memory_mb : needed_mb(c, plan->workers, true);
 	have = free_huge_mb();
 	plan->huge = c->dataplane.huge_pages != SL_CONF_HUGE_NO && have >= plan->memory_mb;
 	if (c->dataplane.huge_pages == SL_CONF_HUGE_YES && !plan->huge) {
@@ -128,6 +154,8 @@ sl_eal_plan(struct sl_eal_plan *plan, const struct sl_config *c, char why[256])
 			(unsigned long long)have, plan->memory_mb);
 		return -EINVAL;
 	}
+	if (!plan->huge && !c->dataplane.memory_mb)
+		plan->memory_mb = needed_mb(c, plan->workers, false);
 	if (plan->huge)
 		snprintf(plan->why_memory, sizeof(plan->why_memory), "huge pages, %llu MiB free", (unsigned long long)have);
 	else if (c->dataplane.huge_pages == SL_CONF_HUGE_NO)
