@@ -13,6 +13,13 @@
 
 #include <intel-ipsec-mb.h>
 
+/*
+ * The library loads 32 bytes from the middle of the key, so it reads 16 bytes past the end (and does nothing with
+ * them). A key that ends where a page ends is therefore handed over as a copy.
+ */
+#define KEY_READ_BYTES (SL_AEAD_KEY_BYTES + 16u)
+#define PAGE_BYTES 4096u /* the smallest there is */
+
 struct sl_aead_ctx {
 	IMB_MGR *mgr;
 	unsigned max_burst;
@@ -20,6 +27,8 @@ struct sl_aead_ctx {
 	uint8_t tag[SL_AEAD_BURST_MAX][16];
 	bool ok[SL_AEAD_BURST_MAX];
 	struct sl_aead_op spare[SL_AEAD_BURST_MAX];
+	bool key_copied; /* something secret is in key[] */
+	uint8_t key[SL_AEAD_BURST_MAX][KEY_READ_BYTES];
 };
 
 static bool
@@ -100,18 +109,31 @@ destroy(struct sl_aead_ctx *ctx)
 	free(ctx);
 }
 
-static inline void
-submit(IMB_MGR *mgr, IMB_CIPHER_DIRECTION dir, const struct sl_aead_op *op, uint8_t *nonce, uint8_t *tag)
+static inline const uint8_t *
+readable_key(struct sl_aead_ctx *ctx, const struct sl_aead_op *op, unsigned i)
 {
-	IMB_JOB *job = IMB_GET_NEXT_JOB(mgr);
+	if (__builtin_expect((uintptr_t)op->key % PAGE_BYTES <= PAGE_BYTES - KEY_READ_BYTES, 1))
+		return op->key;
+	memcpy(ctx->key[i], op->key, SL_AEAD_KEY_BYTES);
+	ctx->key_copied = true;
+	return ctx->key[i];
+}
+
+/* Packet i of the burst. */
+static inline void
+submit(struct sl_aead_ctx *ctx, IMB_CIPHER_DIRECTION dir, const struct sl_aead_op *op, unsigned i, uint8_t *tag)
+{
+	IMB_JOB *job = IMB_GET_NEXT_JOB(ctx->mgr);
+	const uint8_t *key = readable_key(ctx, op, i);
+	uint8_t *nonce = ctx->nonce[i];
 
 	aead_nonce(nonce, op->counter);
 	job->cipher_mode = IMB_CIPHER_CHACHA20_POLY1305;
 	job->hash_alg = IMB_AUTH_CHACHA20_POLY1305;
 	job->cipher_direction = dir;
 	job->chain_order = dir == IMB_DIR_ENCRYPT ? IMB_ORDER_CIPHER_HASH : IMB_ORDER_HASH_CIPHER;
-	job->enc_keys = op->key;
-	job->dec_keys = op->key;
+	job->enc_keys = key;
+	job->dec_keys = key;
 	job->key_len_in_bytes = SL_AEAD_KEY_BYTES;
 	job->iv = nonce;
 	job->iv_len_in_bytes = 12;
@@ -125,15 +147,19 @@ submit(IMB_MGR *mgr, IMB_CIPHER_DIRECTION dir, const struct sl_aead_op *op, uint
 	job->msg_len_to_hash_in_bytes = op->text_len;
 	job->auth_tag_output = tag;
 	job->auth_tag_output_len_in_bytes = SL_AEAD_TAG_BYTES;
-	(void)IMB_SUBMIT_JOB_NOCHECK(mgr);
+	(void)IMB_SUBMIT_JOB_NOCHECK(ctx->mgr);
 }
 
 static inline void
-flush(IMB_MGR *mgr)
+finish(struct sl_aead_ctx *ctx)
 {
 	/* Nothing is left in any version so far; a version that keeps jobs back would hand them out here. */
-	while (IMB_FLUSH_JOB(mgr))
+	while (IMB_FLUSH_JOB(ctx->mgr))
 		;
+	if (__builtin_expect(ctx->key_copied, 0)) {
+		sl_wipe(ctx->key, sizeof(ctx->key));
+		ctx->key_copied = false;
+	}
 }
 
 static void
@@ -141,8 +167,8 @@ seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	assert(n <= ctx->max_burst);
 	for (unsigned i = 0; i < n; i++)
-		submit(ctx->mgr, IMB_DIR_ENCRYPT, &ops[i], ctx->nonce[i], ops[i].text + ops[i].text_len);
-	flush(ctx->mgr);
+		submit(ctx, IMB_DIR_ENCRYPT, &ops[i], i, ops[i].text + ops[i].text_len);
+	finish(ctx);
 }
 
 /* No branch on how many bytes agree. */
@@ -165,8 +191,8 @@ open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 
 	assert(n <= ctx->max_burst);
 	for (unsigned i = 0; i < n; i++)
-		submit(ctx->mgr, IMB_DIR_DECRYPT, &ops[i], ctx->nonce[i], ctx->tag[i]);
-	flush(ctx->mgr);
+		submit(ctx, IMB_DIR_DECRYPT, &ops[i], i, ctx->tag[i]);
+	finish(ctx);
 	for (unsigned i = 0; i < n; i++) {
 		ctx->ok[i] = tag_equal(ctx->tag[i], ops[i].text + ops[i].text_len);
 		good += ctx->ok[i];
