@@ -250,7 +250,7 @@ sl_stage_seal(struct sl_worker *w, struct sl_burst *b)
 		w->aead->seal(w->aead_ctx, b->op, b->live_count);
 }
 
-/* Outer headers in front, padding off; after sealing, since a checksum covers the sealed text. FORWARD. */
+/* Outer headers in front, padding off; after sealing, since a checksum covers the sealed text. FORWARD; they stay live. */
 static inline void
 sl_stage_wrap(struct sl_burst *b)
 {
@@ -300,8 +300,8 @@ sl_finish_transmit(struct sl_worker *w, uint32_t port)
 }
 
 /*
- * The only exit: every frame of the burst leaves here, once, by its verdict. FORWARD to its port's queue (what does not
- * fit: DROP_TX_FULL), PUNT to control (DROP_PUNT_FULL), HANDOFF to the owner (DROP_HANDOFF_FULL); LOCAL and DROP_* are
+ * The only exit: every frame of the burst leaves here, once, by its verdict. FORWARD (those still live) to its port's
+ * queue (what does not fit: DROP_TX_FULL), PUNT to control (DROP_PUNT_FULL), HANDOFF to the owner (DROP_HANDOFF_FULL); LOCAL and DROP_* are
  * freed. Counts all of it.
  */
 static inline void
@@ -310,16 +310,20 @@ sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
 	struct rte_mbuf *freed[SL_BURST_MAX], *punts[SL_PUNT_RINGS][SL_BURST_MAX];
 	uint32_t freed_count = 0, punt_count[SL_PUNT_RINGS] = {0, 0}, ports = 0, owners = 0, sent;
 
+	/* In the order in which counters were given out: a session's frames rise on the wire. */
+	SL_BURST_EACH(b, k, i) {
+		const uint32_t p = b->path[i]->port;
+
+		ports |= 1u << p;
+		w->tx_frames[p][w->tx_fill[p]++] = b->mbuf[i];
+	}
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct rte_mbuf *m = b->mbuf[i];
 		const uint8_t v = b->verdict[i];
 
-		if (likely(v == SL_FORWARD)) {
-			const uint32_t p = b->path[i]->port;
-
-			ports |= 1u << p;
-			w->tx_frames[p][w->tx_fill[p]++] = m;
-		} else if (v == SL_PUNT) {
+		if (likely(v == SL_FORWARD))
+			continue;
+		if (v == SL_PUNT) {
 			const uint8_t kind = sl_frame_of(m)->kind;
 			const enum sl_punt_ring r = kind == SL_FRAME_MESSAGE || kind == SL_FRAME_DATAGRAM ? SL_PUNTS_PEERS :
 				SL_PUNTS_STRANGERS;

@@ -6,5 +6,6 @@
 
 /* Verdicts that some case of this executable has provoked and counted. */
 extern bool rows_reached[SL_VERDICT_COUNT];
+extern unsigned rows_kinds; /* kinds of links whose rows have run */
 
 #endif

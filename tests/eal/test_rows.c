@@ -8,6 +8,7 @@
 #include "rows.h"
 
 bool rows_reached[SL_VERDICT_COUNT];
+unsigned rows_kinds;
 
 #define UDP4 (1u << SL_ADDR_UDP4)
 #define UDP6 (1u << SL_ADDR_UDP6)
@@ -610,6 +611,7 @@ run_all(uint8_t kind)
 		used++;
 	}
 	SL_EXPECT_GT(used, 0);
+	rows_kinds++;
 }
 
 SL_TEST(rows, udp4)

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What transit changes in a frame that goes on, and what it tells control. */
+#include "rows.h"
+
+struct pair {
+	struct rig *r;
+	struct rig_peer *a, *b;
+	uint8_t msg[RIG_FRAME_MAX], frame[RIG_FRAME_MAX], got[RIG_FRAME_MAX];
+};
+
+static bool
+pair_up(struct pair *t, const struct rig_config *config, uint8_t ka, uint8_t kb)
+{
+	memset(t, 0, sizeof(*t));
+	t->r = rig_create(config);
+	if (!t->r)
+		return false;
+	t->a = rig_peer_add(t->r, ka, 0, 0);
+	t->b = rig_peer_add(t->r, kb, 1, 0);
+	return true;
+}
+
+/* Sends one and returns the flags and path MTU it came out with. */
+static void
+pass(struct pair *t, uint8_t flags, uint16_t path_mtu, uint8_t *flags_out, uint16_t *path_mtu_out)
+{
+	uint8_t payload[40] = {3};
+
+	rig_send_datagram(t->r, t->a, &t->b->addr, flags, 64, path_mtu, payload, sizeof(payload), t->msg);
+	rig_poll(t->r, false);
+	SL_EXPECT_EQ(rig_open(t->r, t->b, t->frame, rig_receive(t->r, 1, t->frame), t->got, flags_out, NULL), 76);
+	*path_mtu_out = sl_get16(t->got + SL_DATAGRAM_PATH_MTU);
+}
+
+SL_TEST(passage, flags_are_built_anew)
+{
+	struct pair t;
+	uint8_t flags;
+	uint16_t mtu;
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_UDP4, SL_ADDR_UDP4));
+	for (unsigned in = 0; in < 256; in++) {
+		for (unsigned own = 0; own < 8; own++) {
+			__atomic_store_n(&t.b->session->tx_flags, own, __ATOMIC_RELAXED);
+			pass(&t, (uint8_t)in, 1280, &flags, &mtu);
+			/* CE from the frame; K and SP from our session, whatever else stands there. */
+			SL_EXPECT_EQ(flags, (in & SL_FLAG_CE) | (own & (SL_FLAG_K | SL_FLAG_SP)));
+		}
+	}
+	rig_destroy(t.r);
+}
+
+SL_TEST(passage, congestion_is_marked)
+{
+	const struct sl_router_metrics bad = {.measured = true, .cost = 1.1, .loss = 0.06, .etx = 1.1};
+	const struct sl_router_metrics good = {.measured = true, .cost = 1.1, .loss = 0.04, .etx = 1.1};
+	struct pair t;
+	uint8_t flags;
+	uint16_t mtu;
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_UDP4, SL_ADDR_UDP4));
+	sl_router_peer_metrics(t.r->router, t.b->id, &bad, t.r->now_us);
+	t.r->now_us += 1000000;
+	sl_router_tick(t.r->router, t.r->now_us);
+	pass(&t, 0, 1280, &flags, &mtu);
+	SL_EXPECT_EQ(flags, SL_FLAG_CE);
+	sl_router_peer_metrics(t.r->router, t.b->id, &good, t.r->now_us);
+	t.r->now_us += 2000000;
+	sl_router_tick(t.r->router, t.r->now_us);
+	pass(&t, 0, 1280, &flags, &mtu);
+	SL_EXPECT_EQ(flags, 0);
+	rig_destroy(t.r);
+}
+
+SL_TEST(passage, path_mtu)
+{
+	static const struct {
+		uint8_t out;
+		uint16_t in, want;
+	} rows[] = {
+		{SL_ADDR_UDP4, 65535, RIG_UDP_MTU},
+		{SL_ADDR_UDP4, RIG_UDP_MTU + 1, RIG_UDP_MTU},
+		{SL_ADDR_UDP4, RIG_UDP_MTU, RIG_UDP_MTU},
+		{SL_ADDR_UDP4, 900, 900},
+		{SL_ADDR_UDP4, 0, 0},
+		{SL_ADDR_UDP6, 65535, RIG_UDP_MTU},
+		{SL_ADDR_ETH, 65535, RIG_ETH_MTU},
+	};
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct pair t;
+		uint8_t flags;
+		uint16_t mtu;
+
+		SL_ASSERT(pair_up(&t, NULL, SL_ADDR_ETH, rows[i].out));
+		pass(&t, 0, rows[i].in, &flags, &mtu);
+		SL_EXPECT_EQ(mtu, rows[i].want);
+		rig_destroy(t.r);
+	}
+}
+
+/* The largest that fits goes, from the shortest outer header to the longest; one more byte does not, and control hears. */
+SL_TEST(passage, too_big)
+{
+	static uint8_t payload[1600] = {3};
+	const struct rig_seen *s;
+	struct pair t;
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_ETH, SL_ADDR_UDP6));
+	rig_send_datagram(t.r, t.a, &t.b->addr, 0, 64, 65535, payload, RIG_UDP_MTU - 72, t.msg);
+	rig_poll(t.r, true);
+	SL_EXPECT_EQ(rig_receive(t.r, 1, t.frame), RIG_UDP_MTU + 62);
+	rig_send_datagram(t.r, t.a, &t.b->addr, 0, 64, 65535, payload, RIG_UDP_MTU - 71, t.msg);
+	rig_poll(t.r, true);
+	SL_EXPECT_EQ(rig_receive(t.r, 1, t.frame), 0);
+	SL_EXPECT_EQ(rig_verdict(t.r, SL_DROP_TOO_BIG), 1);
+	s = rig_seen(t.r, RIG_TOO_BIG, 0);
+	SL_ASSERT(s);
+	SL_EXPECT_EQ(s->mtu, RIG_UDP_MTU);
+	SL_EXPECT_GE(s->len, SL_DATAGRAM_HEADER_BYTES);
+	SL_EXPECT_MEM(s->bytes + SL_DATAGRAM_SRC, t.msg + SL_DATAGRAM_SRC, 32);
+	rig_destroy(t.r);
+}
+
+SL_TEST(passage, vlan)
+{
+	const struct rig_config config = {.vlan = 42};
+
+	for (uint8_t kind = SL_ADDR_UDP4; kind <= SL_ADDR_ETH; kind++) {
+		struct pair t;
+		uint8_t flags;
+		uint16_t mtu;
+
+		SL_ASSERT(pair_up(&t, &config, kind, kind));
+		pass(&t, 0, 1280, &flags, &mtu);
+		rig_destroy(t.r);
+	}
+}
+
+/* A checksum that the other end's kernel never filled in: refused, unless the operator says so. */
+SL_TEST(passage, unfilled_checksum)
+{
+	for (int ignore = 0; ignore < 2; ignore++) {
+		const struct rig_config config = {.ignore_checksum = ignore};
+		uint8_t packet[RIG_FRAME_MAX], hb = SL_MSG_HEARTBEAT;
+		struct pair t;
+		size_t len;
+
+		SL_ASSERT(pair_up(&t, &config, SL_ADDR_UDP4, SL_ADDR_UDP4));
+		len = rig_wrap(t.r, t.a, t.frame, packet, rig_seal(packet, t.a, 0, 0, 1, &hb, 1));
+		t.frame[40] ^= 0x55;
+		rig_inject(t.r, 0, t.frame, len);
+		rig_poll(t.r, false);
+		SL_EXPECT_EQ(rig_verdict(t.r, SL_LOCAL), ignore);
+		SL_EXPECT_EQ(rig_verdict(t.r, SL_DROP_UDP_CHECKSUM), !ignore);
+		rig_destroy(t.r);
+	}
+}
+
+/* --- to control --------------------------------------------------------------------------------------------------- */
+
+SL_TEST(control, opened_messages)
+{
+	const uint8_t disconnect[2] = {SL_MSG_DISCONNECT, 7};
+	uint8_t packet[RIG_FRAME_MAX];
+	const struct rig_seen *s;
+	struct pair t;
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_UDP6, SL_ADDR_UDP4));
+	rig_inject(t.r, 0, t.frame,
+		rig_wrap(t.r, t.a, t.frame, packet, rig_seal(packet, t.a, 0, SL_FLAG_K, 1, disconnect, 2)));
+	t.a->counter = 1;
+	rig_send_datagram(t.r, t.a, sl_identity_addr(t.r->identity), SL_FLAG_CE, 0, 700, "for you", 7, t.msg);
+	rig_poll(t.r, true);
+	s = rig_seen(t.r, RIG_MESSAGE, 0);
+	SL_ASSERT(s);
+	SL_EXPECT_EQ(s->rx_index, t.a->session->rx_index);
+	SL_EXPECT_EQ(s->peer_id, t.a->id);
+	SL_EXPECT_EQ(s->flags, SL_FLAG_K);
+	SL_EXPECT_EQ(s->len, 2);
+	SL_EXPECT_MEM(s->bytes, disconnect, 2);
+	s = rig_seen(t.r, RIG_DATAGRAM, 0);
+	SL_ASSERT(s);
+	SL_EXPECT_EQ(s->peer_id, t.a->id);
+	SL_EXPECT_EQ(s->flags, SL_FLAG_CE);
+	SL_EXPECT_EQ(s->len, 43);
+	SL_EXPECT_MEM(s->bytes, t.msg, 43);
+	/* The peer's row becomes another's while its frame waits. */
+	rig_forget(t.r);
+	rig_send_datagram(t.r, t.a, sl_identity_addr(t.r->identity), 0, 9, 700, "late", 4, t.msg);
+	rig_poll(t.r, false);
+	sl_session_table_view(t.r->table)->peers[t.a->id].generation++;
+	rig_poll(t.r, true);
+	SL_EXPECT(rig_seen(t.r, RIG_DATAGRAM, 0) == NULL);
+	SL_EXPECT_EQ(t.r->dp->stale_punts, 1);
+	rig_destroy(t.r);
+}
+
+SL_TEST(control, handshakes_and_beacons)
+{
+	uint8_t packet[SL_MSG2_PACKET_BYTES] = {2, 0, 65, 0, 9, 9, 9, 9}, frame[60] = {0};
+	const struct rig_seen *s;
+	struct pair t;
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_UDP6, SL_ADDR_ETH));
+	rig_inject(t.r, 0, t.frame, rig_wrap(t.r, t.a, t.frame, packet, sizeof(packet)));
+	memset(frame, 0xff, 6);
+	memcpy(frame + 6, t.b->mac, 6);
+	memcpy(frame + 12, (uint8_t[4]){0x21, 0x21, 1, 1}, 4);
+	memcpy(frame + 16, t.b->xonly, 32);
+	rig_inject(t.r, 1, frame, sizeof(frame));
+	rig_poll(t.r, true);
+	s = rig_seen(t.r, RIG_HANDSHAKE, 0);
+	SL_ASSERT(s);
+	SL_EXPECT_EQ(s->len, sizeof(packet));
+	SL_EXPECT_MEM(s->bytes, packet, sizeof(packet));
+	SL_EXPECT(sl_addr_equal(&s->from, &t.a->at));
+	s = rig_seen(t.r, RIG_BEACON, 0);
+	SL_ASSERT(s);
+	SL_EXPECT_MEM(s->bytes, t.b->xonly, 32);
+	SL_EXPECT(sl_addr_equal(&s->from, &t.b->at));
+	rig_destroy(t.r);
+}
+
+SL_TEST(control, events_once)
+{
+	const struct rig_seen *s;
+	struct sl_addr moved;
+	struct pair t;
+	uint8_t flags;
+	uint16_t mtu;
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_UDP4, SL_ADDR_UDP4));
+	__atomic_store_n(&t.a->session->rx_addr_hash, sl_addr_hash(&t.a->at), __ATOMIC_RELAXED);
+	__atomic_store_n(&t.a->session->notify, SL_NOTIFY_FIRST_FRAME | SL_NOTIFY_ADDRESS, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < 3; i++)
+		pass(&t, SL_FLAG_K, 1280, &flags, &mtu);
+	rig_poll(t.r, true);
+	s = rig_seen(t.r, RIG_FIRST_FRAME, 0);
+	SL_ASSERT(s);
+	SL_EXPECT_EQ(s->rx_index, t.a->session->rx_index);
+	SL_EXPECT_EQ(s->flags, SL_FLAG_K);
+	SL_EXPECT(rig_seen(t.r, RIG_FIRST_FRAME, 1) == NULL);
+	SL_EXPECT(rig_seen(t.r, RIG_ROAMED, 0) == NULL);
+	/* A frame from elsewhere that is not the highest does not move the peer; the next highest does, once. */
+	t.a->counter = 100;
+	pass(&t, 0, 1280, &flags, &mtu);
+	t.a->udp_port = 7777;
+	moved = t.a->at;
+	moved.udp_port = 7777;
+	t.a->counter = 50;
+	pass(&t, 0, 1280, &flags, &mtu);
+	rig_poll(t.r, true);
+	SL_EXPECT(rig_seen(t.r, RIG_ROAMED, 0) == NULL);
+	t.a->counter = 101;
+	pass(&t, 0, 1280, &flags, &mtu);
+	pass(&t, 0, 1280, &flags, &mtu);
+	rig_poll(t.r, true);
+	s = rig_seen(t.r, RIG_ROAMED, 0);
+	SL_ASSERT(s);
+	SL_EXPECT(sl_addr_equal(&s->from, &moved));
+	SL_EXPECT(rig_seen(t.r, RIG_ROAMED, 1) == NULL);
+	rig_destroy(t.r);
+}
+
+/* A full event ring costs the event nothing but time: the flag stays until there is room. */
+SL_TEST(control, event_waits_for_room)
+{
+	struct sl_worker_stats st;
+	struct pair t;
+	uint8_t flags;
+	uint16_t mtu;
+	static uint8_t payload[1600] = {3};
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_ETH, SL_ADDR_UDP4));
+	for (unsigned i = 0; i < SL_EVENT_ENTRIES + 8; i++)
+		rig_send_datagram(t.r, t.a, &t.b->addr, 0, 64, 65535, payload, RIG_UDP_MTU - 71, t.msg);
+	rig_poll(t.r, false);
+	sl_dataplane_worker_stats(t.r->dp, 0, &st);
+	SL_EXPECT_EQ(st.event_ring_full, 8);
+	__atomic_store_n(&t.a->session->notify, SL_NOTIFY_FIRST_FRAME, __ATOMIC_RELEASE);
+	pass(&t, 0, 1280, &flags, &mtu);
+	SL_EXPECT_EQ(t.a->session->notify, SL_NOTIFY_FIRST_FRAME);
+	rig_poll(t.r, true);
+	SL_EXPECT(rig_seen(t.r, RIG_FIRST_FRAME, 0) == NULL);
+	pass(&t, 0, 1280, &flags, &mtu);
+	rig_poll(t.r, true);
+	SL_EXPECT(rig_seen(t.r, RIG_FIRST_FRAME, 0) != NULL);
+	rig_destroy(t.r);
+}
+
+/* Coordinates in passing: the datagram goes on, control gets a head that parses to the same coordinates. */
+SL_TEST(control, learns_coordinates)
+{
+	uint8_t setup[7 + 2 * 34 + 35], data[12 + 2 * 34 + 500], none[12 + 500];
+	struct sl_coords_seen want, got;
+	const struct rig_seen *s;
+	struct pair t;
+	unsigned n = 0;
+
+	sl_test_rand_bytes(setup, sizeof(setup));
+	memcpy(setup, (uint8_t[5]){1, 0, sizeof(setup) - 4, 0, 0}, 5);
+	sl_put16(setup + 5, 2);
+	sl_put16(setup + 39, 2);
+	sl_put16(setup + 73, 33);
+	sl_test_rand_bytes(data, sizeof(data));
+	memcpy(data, (uint8_t[2]){0, 1}, 2);
+	sl_put16(data + 12, 2);
+	sl_put16(data + 46, 2);
+	sl_test_rand_bytes(none, sizeof(none));
+	memcpy(none, (uint8_t[2]){0, 0}, 2);
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_UDP4, SL_ADDR_UDP4));
+	const struct {
+		const uint8_t *payload;
+		size_t len;
+		uint8_t ttl;
+		bool learnt;
+	} rows[] = {{setup, sizeof(setup), 64, true}, {data, sizeof(data), 64, true}, {none, sizeof(none), 64, false},
+		{data, sizeof(data), 1, true}, {setup, 60, 64, false}, {data, 27, 64, false}};
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		rig_send_datagram(t.r, t.a, &t.b->addr, 0, rows[i].ttl, 1280, rows[i].payload, rows[i].len, t.msg);
+		rig_poll(t.r, true);
+		SL_EXPECT_EQ(rig_receive(t.r, 1, t.frame) != 0, rows[i].ttl > 1);
+		s = rig_seen(t.r, RIG_LEARN, n);
+		SL_EXPECT_EQ(s != NULL, rows[i].learnt);
+		if (!s)
+			continue;
+		n++;
+		SL_EXPECT_LE(s->len, 36 + sizeof(setup));
+		SL_EXPECT_MEM(s->bytes + SL_DATAGRAM_SRC, t.msg + SL_DATAGRAM_SRC, 32);
+		SL_EXPECT(sl_payload_coords(&want, rows[i].payload, rows[i].len));
+		SL_EXPECT(sl_payload_coords(&got, s->bytes + 36, s->len - 36));
+		SL_EXPECT_EQ(got.src_count, want.src_count);
+		SL_EXPECT_EQ(got.dest_count, want.dest_count);
+		SL_EXPECT_MEM(got.src, want.src, 32);
+		SL_EXPECT_MEM(got.dest, want.dest, 32);
+	}
+	/* A full ring: counted, and the frames go on. */
+	rig_forget(t.r);
+	for (unsigned i = 0; i < SL_LEARN_ENTRIES + 5; i++)
+		rig_send_datagram(t.r, t.a, &t.b->addr, 0, 64, 1280, setup, sizeof(setup), t.msg);
+	rig_poll(t.r, false);
+	SL_EXPECT_EQ(t.r->dp->workers[0]->counters.learn_ring_full, 5);
+	rig_destroy(t.r);
+}
+
+/* --- from control -------------------------------------------------------------------------------------------------- */
+
+static void
+transmit_waits(bool shared_queue)
+{
+	const struct rig_config config = {.shared_queue = shared_queue};
+	uint8_t packet[SL_MSG1_PACKET_BYTES] = {1, 0, 110, 0}, expect[RIG_FRAME_MAX];
+	struct sl_addr to = {.kind = SL_ADDR_UDP4, .udp_port = 2121, .u.ip4 = {192, 0, 3, 99}};
+	uint8_t reply[60] = {0};
+	struct sl_port_stats stats;
+	struct pair t;
+	size_t len;
+
+	SL_ASSERT(pair_up(&t, &config, SL_ADDR_UDP4, SL_ADDR_UDP4));
+	sl_test_rand_bytes(packet + 4, sizeof(packet) - 4);
+	SL_EXPECT_EQ(sl_dataplane_transmit(t.r->dp, &to, packet, sizeof(packet), t.r->now_us), 0);
+	rig_poll(t.r, true);
+	len = rig_receive(t.r, 1, t.frame);
+	SL_EXPECT_EQ(len, 60);
+	SL_EXPECT_MEM(t.frame + 12, ((uint8_t[2]){8, 6}), 2); /* ARP goes first */
+	SL_EXPECT_EQ(rig_receive(t.r, 1, expect), 0);
+	memcpy(reply, t.frame + 6, 6);
+	memcpy(reply + 6, (uint8_t[6]){2, 9, 9, 9, 9, 9}, 6);
+	memcpy(reply + 12, t.frame + 12, 8);
+	reply[21] = 2;
+	memcpy(reply + 22, reply + 6, 6);
+	memcpy(reply + 28, to.u.ip4, 4);
+	memcpy(reply + 32, t.frame + 22, 10);
+	rig_inject(t.r, 1, reply, sizeof(reply));
+	rig_poll(t.r, true);
+	len = rig_receive(t.r, 1, t.frame);
+	SL_EXPECT_EQ(len, 42 + sizeof(packet));
+	SL_EXPECT_MEM(t.frame, reply + 6, 6);
+	SL_EXPECT_MEM(t.frame + 42, packet, sizeof(packet));
+	/* Resolved now: at once. */
+	SL_EXPECT_EQ(sl_dataplane_transmit(t.r->dp, &to, packet, sizeof(packet), t.r->now_us), 0);
+	rig_poll(t.r, false);
+	SL_EXPECT_EQ(rig_receive(t.r, 1, t.frame), 42 + sizeof(packet));
+	SL_EXPECT_EQ(sl_dataplane_transmit(t.r->dp, &to, t.msg, RIG_UDP_MTU + 1, t.r->now_us), -EMSGSIZE);
+	to.u.ip4[0] = 10; /* no route */
+	SL_EXPECT_EQ(sl_dataplane_transmit(t.r->dp, &to, packet, sizeof(packet), t.r->now_us), -EHOSTUNREACH);
+	to.transport = 77;
+	to.u.ip4[0] = 192;
+	SL_EXPECT_LT(sl_dataplane_transmit(t.r->dp, &to, packet, sizeof(packet), t.r->now_us), 0);
+	SL_EXPECT_EQ(sl_dataplane_port_stats(t.r->dp, 1, &stats), 0);
+	SL_EXPECT_GE(stats.control_tx, 3);
+	SL_EXPECT_EQ(stats.control_tx_dropped, 0);
+	rig_destroy(t.r);
+}
+
+SL_TEST(control, transmits_on_its_own_queue)
+{
+	transmit_waits(false);
+}
+SL_TEST(control, transmits_through_a_worker)
+{
+	transmit_waits(true);
+}
+
+SL_TEST(control, beacon)
+{
+	uint8_t want[60] = {0};
+	struct pair t;
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_UDP4, SL_ADDR_ETH));
+	memset(want, 0xff, 6);
+	memcpy(want + 6, t.r->mac[1], 6);
+	memcpy(want + 12, (uint8_t[4]){0x21, 0x21, 1, 1}, 4);
+	memcpy(want + 16, t.b->xonly, 32);
+	SL_EXPECT_EQ(sl_dataplane_beacon(t.r->dp, 2, t.b->xonly), 0);
+	SL_EXPECT_EQ(rig_receive(t.r, 1, t.frame), 60);
+	SL_EXPECT_MEM(t.frame, want, 60);
+	SL_EXPECT_EQ(sl_dataplane_beacon(t.r->dp, 0, t.b->xonly), -EINVAL);
+	rig_destroy(t.r);
+}
+
+/* Withdrawn and moved paths; an old one is given back. */
+SL_TEST(control, path_moves)
+{
+	struct sl_addr to;
+	struct pair t;
+	uint8_t flags;
+	uint16_t mtu;
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_UDP4, SL_ADDR_ETH));
+	pass(&t, 0, 1280, &flags, &mtu);
+	sl_dataplane_path_set(t.r->dp, t.b->id, NULL, t.r->now_us);
+	rig_send_datagram(t.r, t.a, &t.b->addr, 0, 64, 1280, "x", 1, t.msg);
+	rig_poll(t.r, true);
+	SL_EXPECT_EQ(rig_verdict(t.r, SL_DROP_NO_PATH), 1);
+	to = t.b->at;
+	to.u.mac[5] = t.b->mac[5] = 0xaa;
+	sl_dataplane_path_set(t.r->dp, t.b->id, &to, t.r->now_us);
+	pass(&t, 0, 1280, &flags, &mtu);
+	SL_EXPECT_EQ(t.r->dp->reclaim.count, 0);
+	rig_destroy(t.r);
+}
