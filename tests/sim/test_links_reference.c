@@ -290,6 +290,91 @@ SL_TEST(links_reference, its_rekey)
 	end();
 }
 
+/* Said on the session before: about the link that was (a goodbye that came late). */
+SL_TEST(links_reference, disconnect_on_the_old_session)
+{
+	const uint8_t disconnect[2] = {SL_MSG_DISCONNECT, SL_DISCONNECT_OTHER};
+	struct puppet old;
+
+	begin(NULL);
+	dialled_by_us(1);
+	chatter(31, 0);
+	old = *p;
+	puppet_dial(p, n, 2, NULL);
+	net_run(net, NET_MS);
+	SL_EXPECT(puppet_finish(p, n));
+	puppet_heartbeat(p, n, SL_FLAG_K);
+	net_run(net, NET_MS);
+	puppet_send(&old, n, 0, disconnect, sizeof(disconnect));
+	net_run(net, NET_MS);
+	SL_EXPECT(up());
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_DISCONNECT_STALE), 1);
+	puppet_send(p, n, 0, disconnect, sizeof(disconnect));
+	net_run(net, NET_MS);
+	SL_EXPECT(!up());
+	end();
+}
+
+/*
+ * We lost the link, it did not, and takes our new dial for a rekey: its K is 1 then, and frames of ours with K = 0 would
+ * count against us. So no more than a few before its first frame has shown K (9.3).
+ */
+SL_TEST(links_reference, redial_taken_for_a_rekey)
+{
+	struct sl_link_info info;
+
+	begin(NULL);
+	dialled_by_us(1);
+	chatter(5, 0);
+	for (unsigned i = 0; i < 50 && p->msg1 < 2; i++)
+		net_run(net, NET_S);
+	SL_EXPECT_EQ(n->downs[SL_DOWN_DEAD], 1);
+	SL_EXPECT_EQ(p->msg1, 2);
+	p->frames = 0;
+	puppet_answer(p, n, 2, true);
+	net_run(net, 900 * NET_MS); /* its tick */
+	SL_EXPECT(!up());
+	SL_EXPECT_GE(p->heartbeats, 1);
+	SL_EXPECT_LE(p->frames, 2);
+	puppet_heartbeat(p, n, SL_FLAG_K);
+	net_run(net, 10 * NET_MS);
+	SL_EXPECT(up());
+	SL_EXPECT(info_of(&info));
+	SL_EXPECT_EQ(info.k, SL_FLAG_K);
+	SL_EXPECT_EQ(p->last_k, SL_FLAG_K);
+	end();
+	/* And when it stays silent, the link is taken up all the same. */
+	begin(NULL);
+	dialled_by_us(1);
+	chatter(5, 0);
+	for (unsigned i = 0; i < 50 && p->msg1 < 2; i++)
+		net_run(net, NET_S);
+	puppet_answer(p, n, 2, true);
+	net_run(net, 2100 * NET_MS);
+	SL_EXPECT(up());
+	end();
+}
+
+/* Two rekeys in a row, the first given up: the other answer does not stay around for long. */
+SL_TEST(links_reference, candidates_that_lost_go_soon)
+{
+	begin(NULL);
+	dialled_by_us(1);
+	chatter(31, 0);
+	puppet_dial(p, n, 2, NULL);
+	net_run(net, 100 * NET_MS);
+	puppet_dial(p, n, 3, NULL);
+	net_run(net, NET_MS);
+	SL_EXPECT_EQ(sl_session_count(n->table), 3);
+	SL_EXPECT(puppet_finish(p, n));
+	puppet_heartbeat(p, n, SL_FLAG_K);
+	net_run(net, 6 * NET_S);
+	SL_EXPECT_EQ(sl_session_count(n->table), 2); /* current and draining */
+	net_run(net, 5 * NET_S);
+	SL_EXPECT_EQ(sl_session_count(n->table), 1);
+	end();
+}
+
 /* A rekey earlier than the reference would take one costs its own bytes. */
 SL_TEST(links_reference, early_rekey_is_let_pass)
 {
