@@ -234,9 +234,9 @@ send_data(struct node *n, unsigned burst)
 		n->sent++;
 		n->sent_bytes += n->config.size;
 	}
-	/* After a stall the missed time is not made up for at line rate: what is more than 20 ms late is left out. */
-	if (due - n->paced > n->config.rate_pps / 50 + 1) {
-		uint64_t late = due - n->paced - n->config.rate_pps / 50;
+	/* After a stall the missed time is not made up for at line rate: what is more than 100 ms late is left out. */
+	if (due - n->paced > n->config.rate_pps / 10 + 1) {
+		uint64_t late = due - n->paced - n->config.rate_pps / 10;
 
 		n->not_sent += late;
 		n->paced += late;

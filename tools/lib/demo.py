@@ -35,15 +35,13 @@ class Relay:
         self.known = bool(page_drops)
         self.balanced = bool(drops.get("balanced"))
         self.drops = {k: v for k, v in (drops.get("drops") or {}).items() if v}
-        self.rx = sum(w.get("rx", 0) for w in rows)
-        self.tx = sum(w.get("tx", 0) for w in rows)
-        self.punt = sum(w.get("punt", 0) for w in rows)
-        self.local = sum(w.get("local", 0) for w in rows)
+        self.rx, self.tx, self.punt, self.local, self.handoff = (
+            drops.get(k, sum(w.get(k, 0) for w in rows)) for k in ("rx", "tx", "punt", "local", "handoff"))
         self.busy_tsc = sum(w.get("busy_tsc", 0) for w in rows)
 
     def since(self, before):
         d = Relay(None, None)
-        for k in ("rx", "tx", "punt", "local", "busy_tsc"):
+        for k in ("rx", "tx", "punt", "local", "handoff", "busy_tsc"):
             setattr(d, k, getattr(self, k) - getattr(before, k))
         d.drops = {k: v - before.drops.get(k, 0) for k, v in self.drops.items() if v > before.drops.get(k, 0)}
         d.balanced, d.known = self.balanced, self.known
