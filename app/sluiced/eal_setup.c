@@ -58,11 +58,11 @@ free_huge_mb(void)
 }
 
 /*
- * What the data plane takes of EAL's memory: control's pool (jumbo buffers), a pool a port, rings, queues and drivers.
+ * What the data plane takes of EAL's memory: two pools a port (control's has a few hundred), rings, queues and drivers.
  * A buffer is its data with headroom, its two headers and our private area; in ordinary pages none crosses a page
  * boundary unless it is larger than a page.
  */
-#define CONTROL_MB 52
+#define CONTROL_MBUFS 512
 #define WORKER_MB 8
 #define PORT_MB 4
 #define SPARE_MB 32
@@ -95,9 +95,9 @@ needed_mb(const struct sl_config *c, unsigned workers, bool huge)
 			room = c->dataplane.mbuf_data_size;
 		if (room > UINT16_MAX)
 			room = UINT16_MAX;
-		bytes += c->dataplane.mbufs * buffer_bytes(room, huge);
+		bytes += (c->dataplane.mbufs + CONTROL_MBUFS) * buffer_bytes(room, huge);
 	}
-	return (unsigned)(bytes >> 20) + CONTROL_MB + SPARE_MB + workers * WORKER_MB + c->dataplane.port_count * PORT_MB;
+	return (unsigned)(bytes >> 20) + SPARE_MB + workers * WORKER_MB + c->dataplane.port_count * PORT_MB;
 }
 
 static int

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The real daemon on ports that need no hardware: its command line, key file, control socket and leaving. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "sl_test.h"
+
+static char dir[64];
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static const char *
+in_dir(const char *name)
+{
+	static char paths[4][128];
+	static unsigned next;
+	char *p = paths[next++ % 4];
+
+	snprintf(p, sizeof(paths[0]), "%s/%s", dir, name);
+	return p;
+}
+
+static void
+write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	SL_ASSERT(f != NULL);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void
+make_dir(void)
+{
+	snprintf(dir, sizeof(dir), "/tmp/sluice-test-XXXXXX");
+	SL_ASSERT(mkdtemp(dir) != NULL);
+}
+
+static void
+remove_dir(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	SL_EXPECT_EQ(system(command), 0);
+}
+
+static void
+write_config(const char *extra)
+{
+	char text[2048];
+
+	snprintf(text, sizeof(text),
+		"node: {identity: {persistent: true}, control: {socket_path: %s/control.sock}}\n"
+		"transports: {udp: {bind_addr: \"0.0.0.0:2121\"}}\n"
+		"dataplane:\n  idle_sleep_us: 200\n  pools: {mbufs: 2048}\n  hop_cache: 1024\n"
+		"  memory: {huge_pages: \"no\"}\n"
+		"  ports:\n    - {name: p0, device: net_null0, addresses: [192.0.2.1/24]}\n"
+		"    - {name: p1, device: net_ring0, addresses: [198.51.100.1/24, \"2001:db8::1/64\"]}\n%s",
+		dir, extra);
+	write_text(in_dir("relay.yaml"), text);
+}
+
+/* --- programs ------------------------------------------------------------------------------------------------------------ */
+
+/* Starts a program with its output in a file of the folder. args end with NULL. */
+static pid_t
+start(const char *output, const char *program, ...)
+{
+	const char *argv[16] = {program};
+	va_list ap;
+	pid_t pid;
+	int fd;
+
+	va_start(ap, program);
+	for (unsigned i = 1; i < 15 && (argv[i] = va_arg(ap, const char *)) != NULL; i++)
+		;
+	va_end(ap);
+	fd = open(in_dir(output), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	pid = fork();
+	if (!pid) {
+		dup2(fd, 1);
+		dup2(fd, 2);
+		execv(program, (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	close(fd);
+	return pid;
+}
+
+/* Exit status, -signal, or -1000 when it did not end in time (it is killed then). */
+static int
+await(pid_t pid, unsigned limit_ms)
+{
+	uint64_t end = now_ms() + limit_ms;
+	int status;
+
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (now_ms() > end) {
+			kill(pid, SIGKILL);
+			waitpid(pid, &status, 0);
+			return -1000;
+		}
+		poll(NULL, 0, 5);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static char *
+output_of(const char *name)
+{
+	static char text[65536];
+	FILE *f = fopen(in_dir(name), "r");
+	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+
+	text[n] = 0;
+	if (f)
+		fclose(f);
+	return text;
+}
+
+#define RUN(...) await(start("out", __VA_ARGS__, NULL), 10000)
+
+static int
+dial(const char *path)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	struct timeval limit = {.tv_sec = 5};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if (connect(fd, (const struct sockaddr *)&at, sizeof(at))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static pid_t
+start_daemon(void)
+{
+	pid_t pid = start("log", SLUICED, "-c", in_dir("relay.yaml"), NULL);
+	uint64_t end = now_ms() + 15000;
+	int fd;
+
+	while ((fd = dial(in_dir("control.sock"))) < 0) {
+		if (now_ms() > end || waitpid(pid, NULL, WNOHANG) == pid) {
+			sl_test_fail(__FILE__, __LINE__, "the daemon does not start: %s", output_of("log"));
+			return -1;
+		}
+		poll(NULL, 0, 20);
+	}
+	close(fd);
+	return pid;
+}
+
+static void
+stop_daemon(pid_t pid)
+{
+	uint64_t t = now_ms();
+	int status;
+
+	if (pid < 0)
+		return;
+	kill(pid, SIGTERM);
+	status = await(pid, 10000);
+	SL_EXPECT_MSG(status == 0, "status %d: %s", status, output_of("log"));
+	SL_EXPECT_LT(now_ms() - t, 2000);
+	SL_EXPECT(access(in_dir("control.sock"), F_OK) != 0);
+}
+
+/* One line from the socket, as an object; NULL at the end of the stream. */
+static json_t *
+read_answer(int fd)
+{
+	static char buf[1 << 20];
+	size_t n = 0;
+
+	while (n < sizeof(buf) && recv(fd, buf + n, 1, 0) == 1 && buf[n] != '\n')
+		n++;
+	return n ? json_loadb(buf, n, 0, NULL) : NULL;
+}
+
+static void
+expect_answer(int fd, const char *status, const char *message)
+{
+	json_t *o = read_answer(fd);
+	const char *s = json_string_value(json_object_get(o, "status"));
+	const char *m = json_string_value(json_object_get(o, "message"));
+
+	SL_EXPECT_STR(s, status);
+	if (message)
+		SL_EXPECT_MSG(m && strstr(m, message), "message '%s', wanted '%s'", m ? m : "(none)", message);
+	json_decref(o);
+}
+
+static void
+say(int fd, const char *text)
+{
+	SL_EXPECT_EQ(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* --- cases ----------------------------------------------------------------------------------------------------------------- */
+
+SL_TEST(daemon, command_lines)
+{
+	make_dir();
+	SL_EXPECT_EQ(RUN(SLUICED, "--help"), 0);
+	SL_EXPECT(strstr(output_of("out"), "Usage: sluiced") != NULL);
+	SL_EXPECT_EQ(RUN(SLUICED, "--version"), 0);
+	SL_EXPECT_EQ(RUN(SLUICED, "--keys"), 0);
+	SL_EXPECT(strstr(output_of("out"), "`node.limits.max_peers`") != NULL);
+	SL_EXPECT_EQ(RUN(SLUICED, "--nonsense"), 2);
+	SL_EXPECT_EQ(RUN(SLUICED, "a", "b"), 2);
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("absent.yaml")), 2);
+	SL_EXPECT(strstr(output_of("out"), "absent.yaml: cannot be opened: No such file") != NULL);
+	write_text(in_dir("bad.yaml"), "node:\n  limts: {}\n");
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("bad.yaml")), 2);
+	SL_EXPECT(strstr(output_of("out"), "bad.yaml:2:3: unknown key") != NULL);
+	SL_EXPECT_EQ(RUN(SLUICED, "--check", in_dir("bad.yaml")), 2);
+	write_text(in_dir("empty.yaml"), "");
+	SL_EXPECT_EQ(RUN(SLUICED, "--check", in_dir("empty.yaml")), 0);
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("empty.yaml")), 1);
+	SL_EXPECT(strstr(output_of("out"), "there is no port to run on") != NULL);
+	SL_EXPECT_EQ(RUN(SLUICED, "--check", SLUICE_SOURCE "/docs/examples/relay.yaml"), 0);
+	write_config("    - {name: p2, device: net_nonsense0}\n");
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
+	SL_EXPECT(strstr(output_of("out"), "port p2 (net_nonsense0)") != NULL);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "--help"), 0);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "--version"), 0);
+	SL_EXPECT_EQ(RUN(SLUICECTL), 2);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "show"), 2);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "show", "nonsense"), 2);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-n", "x", "watch"), 2);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "status"), 3);
+	remove_dir();
+}
+
+static const char *const pages[] = {"status", "peers", "links", "tree", "filters", "routes", "ports", "workers", "drops",
+	"neighbours", "counters", "crypto"};
+
+SL_TEST(daemon, every_page_and_leaving)
+{
+	json_t *o;
+	struct stat st;
+	pid_t pid;
+
+	make_dir();
+	write_config("peers:\n  - npub: npub1tdwa4vjrjl33pcjdpf2t4p027nl86xrx24g4d3avg4vwvayr3g8qhd84le\n    alias: up\n"
+		     "    addresses: [{transport: udp, addr: \"192.0.2.9:2121\"}, {transport: udp, addr: \"localhost:9\"}]\n");
+	pid = start_daemon();
+	SL_ASSERT(pid > 0);
+	for (unsigned i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+		int rc = RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", pages[i]);
+
+		SL_EXPECT_MSG(rc == 0, "show %s: %d: %s", pages[i], rc, output_of("out"));
+		rc = RUN(SLUICECTL, "-s", in_dir("control.sock"), "-w", "-a", "-j", "show", pages[i]);
+		o = json_loads(output_of("out"), 0, NULL);
+		SL_EXPECT_MSG(rc == 0 && json_is_object(o), "-j show %s: %d: %s", pages[i], rc, output_of("out"));
+		json_decref(o);
+	}
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "drops"), 0);
+	SL_EXPECT(strstr(output_of("out"), "balanced") != NULL);
+	SL_EXPECT_EQ(stat(in_dir("control.sock"), &st), 0);
+	SL_EXPECT_EQ(st.st_mode & 0777, 0660);
+	/* A second daemon leaves the first one's socket alone. */
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
+	SL_EXPECT(strstr(output_of("out"), "another daemon serves it") != NULL);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "status"), 0);
+	kill(pid, SIGHUP);
+	poll(NULL, 0, 200);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "status"), 0);
+	SL_EXPECT(strstr(output_of("log"), "SIGHUP") != NULL);
+	stop_daemon(pid);
+	SL_EXPECT(!strstr(output_of("log"), "nsec1"));
+	remove_dir();
+}
+
+SL_TEST(daemon, requests_good_and_bad)
+{
+	char big[5000];
+	json_t *o;
+	pid_t pid;
+	int fd;
+
+	make_dir();
+	write_config("");
+	pid = start_daemon();
+	SL_ASSERT(pid > 0);
+	fd = dial(in_dir("control.sock"));
+	/* Several on one connection, in two pieces. */
+	say(fd, "{\"command\":\"show_status\"}\n{\"command\":\"show_cr");
+	expect_answer(fd, "ok", NULL);
+	say(fd, "ypto\",\"params\":{}}\nnonsense\n\n{\"command\":3}\n[]\n{\"command\":\"show_everything\"}\n");
+	expect_answer(fd, "ok", NULL);
+	expect_answer(fd, "error", "invalid request");
+	expect_answer(fd, "error", "empty request");
+	expect_answer(fd, "error", "invalid request: no command");
+	expect_answer(fd, "error", "invalid request: no command");
+	expect_answer(fd, "error", "unknown command: show_everything");
+	/* Without a newline, ended by the end of the stream. */
+	say(fd, "{\"command\":\"show_tree\"}");
+	shutdown(fd, SHUT_WR);
+	expect_answer(fd, "ok", NULL);
+	SL_EXPECT(read_answer(fd) == NULL);
+	close(fd);
+	fd = dial(in_dir("control.sock"));
+	memset(big, 'x', sizeof(big));
+	(void)!send(fd, big, sizeof(big), MSG_NOSIGNAL);
+	expect_answer(fd, "error", "request too large");
+	close(fd);
+	/* Deep nesting and NULs do no harm. */
+	fd = dial(in_dir("control.sock"));
+	memset(big, '[', 3000);
+	big[3000] = '\n';
+	(void)!send(fd, big, 3001, MSG_NOSIGNAL);
+	expect_answer(fd, "error", "invalid request");
+	(void)!send(fd, "{\"command\":\"a\0b\"}\n", 18, MSG_NOSIGNAL);
+	expect_answer(fd, "error", NULL);
+	say(fd, "{\"command\":\"show_counters\"}\n");
+	o = read_answer(fd);
+	SL_EXPECT(json_integer_value(json_object_get(json_object_get(json_object_get(o, "data"), "daemon"), "requests")) >= 10);
+	json_decref(o);
+	close(fd);
+	stop_daemon(pid);
+	remove_dir();
+}
+
+/* Clients that ask and never read cost nobody time. */
+SL_TEST(daemon, slow_and_many_clients)
+{
+	static char requests[4000];
+	int fds[20], refused = 0;
+	uint64_t t;
+	pid_t pid;
+	size_t n = 0;
+
+	make_dir();
+	write_config("");
+	pid = start_daemon();
+	SL_ASSERT(pid > 0);
+	while (n + 40 < sizeof(requests))
+		n += (size_t)sprintf(requests + n, "{\"command\":\"show_counters\"}\n");
+	for (unsigned i = 0; i < 10; i++) {
+		fds[i] = dial(in_dir("control.sock"));
+		for (unsigned k = 0; k < 50; k++)
+			(void)!send(fds[i], requests, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
+	for (unsigned i = 0; i < 20; i++) {
+		t = now_ms();
+		SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "status"), 0);
+		SL_EXPECT_LT(now_ms() - t, 1000);
+	}
+	for (unsigned i = 10; i < 20; i++)
+		fds[i] = dial(in_dir("control.sock"));
+	/* Four of these are too many; sluicectl is told so. */
+	for (unsigned i = 10; i < 20; i++) {
+		json_t *o;
+
+		if (poll(&(struct pollfd){.fd = fds[i], .events = POLLIN}, 1, 300) != 1)
+			continue;
+		o = read_answer(fds[i]);
+		refused += o && !strcmp(json_string_value(json_object_get(o, "message")), "too many clients");
+		json_decref(o);
+	}
+	SL_EXPECT_EQ(refused, 4);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "status"), 1);
+	SL_EXPECT(strstr(output_of("out"), "too many clients") != NULL);
+	for (unsigned i = 0; i < 20; i++)
+		close(fds[i]);
+	poll(NULL, 0, 100);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "status"), 0);
+	stop_daemon(pid);
+	remove_dir();
+}
+
+static void
+npub_of(char out[80])
+{
+	json_t *o;
+
+	out[0] = 0;
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "-j", "show", "status"), 0);
+	o = json_loads(output_of("out"), 0, NULL);
+	snprintf(out, 80, "%s", json_string_value(json_object_get(o, "npub")));
+	json_decref(o);
+}
+
+SL_TEST(daemon, key_file)
+{
+	char first[80], second[80], pub[80];
+	struct stat st;
+	pid_t pid;
+
+	make_dir();
+	write_config("");
+	pid = start_daemon();
+	SL_ASSERT(pid > 0);
+	npub_of(first);
+	kill(pid, SIGKILL);
+	SL_EXPECT_EQ(await(pid, 1000), -SIGKILL);
+	SL_EXPECT_EQ(access(in_dir("control.sock"), F_OK), 0);
+	SL_EXPECT_EQ(stat(in_dir("sluice.key"), &st), 0);
+	SL_EXPECT_EQ(st.st_mode & 0777, 0600);
+	snprintf(pub, sizeof(pub), "%.79s", output_of("sluice.pub"));
+	SL_EXPECT_EQ(strncmp(pub, first, strlen(first)), 0);
+	/* The socket that the dead daemon left is replaced. */
+	pid = start_daemon();
+	SL_ASSERT(pid > 0);
+	npub_of(second);
+	SL_EXPECT_STR(second, first);
+	stop_daemon(pid);
+	/* Others may not read it. */
+	SL_EXPECT_EQ(chmod(in_dir("sluice.key"), 0644), 0);
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
+	SL_EXPECT(strstr(output_of("out"), "others may read it") != NULL);
+	/* Nor may it be a link to somewhere else. */
+	SL_EXPECT_EQ(rename(in_dir("sluice.key"), in_dir("other.key")), 0);
+	SL_EXPECT_EQ(chmod(in_dir("other.key"), 0600), 0);
+	SL_EXPECT_EQ(symlink("other.key", in_dir("sluice.key")), 0);
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
+	SL_EXPECT(strstr(output_of("out"), "symbolic link") != NULL);
+	SL_EXPECT_EQ(unlink(in_dir("sluice.key")), 0);
+	write_text(in_dir("sluice.key"), "nonsense\n");
+	SL_EXPECT_EQ(chmod(in_dir("sluice.key"), 0600), 0);
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
+	SL_EXPECT(strstr(output_of("out"), "holds neither an nsec nor") != NULL);
+	remove_dir();
+}
+
+SL_TEST(daemon, service_manager_is_told)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	char text[3][64] = {"", "", ""};
+	struct timeval limit = {.tv_sec = 10};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	pid_t pid;
+
+	make_dir();
+	write_config("");
+	snprintf(at.sun_path, sizeof(at.sun_path), "%.90s", in_dir("notify"));
+	SL_ASSERT(bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	setenv("NOTIFY_SOCKET", at.sun_path, 1);
+	setenv("WATCHDOG_USEC", "1000000", 1);
+	pid = start_daemon();
+	unsetenv("NOTIFY_SOCKET");
+	unsetenv("WATCHDOG_USEC");
+	(void)!recv(fd, text[0], 63, 0);
+	SL_EXPECT_EQ(strncmp(text[0], "READY=1", 7), 0);
+	(void)!recv(fd, text[1], 63, 0);
+	SL_EXPECT_STR(text[1], "WATCHDOG=1");
+	stop_daemon(pid);
+	while (recv(fd, text[2], 63, MSG_DONTWAIT) > 0 && strcmp(text[2], "STOPPING=1"))
+		memset(text[2], 0, 64);
+	SL_EXPECT_STR(text[2], "STOPPING=1");
+	close(fd);
+	remove_dir();
+}
