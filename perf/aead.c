@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one packet costs to seal and to open, per AEAD backend and size: bursts of 32, a key for each packet, in
- * place. The backends take turns in every round and the median over the rounds is shown, so that a slow phase of the
- * machine falls on all of them. With -j a JSON object is the last thing printed.
+ * What one packet costs to seal and to open, per AEAD backend and size: bursts of 32, a key for
+ * each packet, in place. The backends take turns in every round and the median over the rounds is
+ * shown, so that a slow phase of the machine falls on all of them. With -j a JSON object is the
+ * last thing printed.
  */
 #include "aead_backend.h"
 
@@ -35,8 +36,7 @@ static struct sl_aead_op ops[PACKETS];
 static struct result results[BACKENDS][SIZES];
 static uint64_t counter;
 
-static double
-now_ns(void)
+static double now_ns(void)
 {
 	struct timespec t;
 
@@ -44,8 +44,7 @@ now_ns(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void
-prepare(unsigned size)
+static void prepare(unsigned size)
 {
 	for (unsigned i = 0; i < PACKETS; i++) {
 		ops[i].aad = buf[i] + 64;
@@ -58,8 +57,8 @@ prepare(unsigned size)
 }
 
 /* False when something that was sealed did not open. */
-static bool
-round_of(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, unsigned size, struct result *r, unsigned round)
+static bool round_of(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, unsigned size,
+	struct result *r, unsigned round)
 {
 	double seal = 0, open = 0;
 	unsigned good = 0;
@@ -84,39 +83,39 @@ round_of(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, unsigned size
 	return good == REPEATS * PACKETS;
 }
 
-static int
-by_value(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-static double
-median(double *v)
+static double median(double *v)
 {
 	qsort(v, ROUNDS, sizeof(*v), by_value);
 	return v[ROUNDS / 2];
 }
 
-static void
-print_results(struct sl_aead_ctx *const *ctx, bool json)
+static void print_results(struct sl_aead_ctx *const *ctx, bool json)
 {
 	const char *comma = "";
 
-	printf("%-14s %6s %9s %9s %12s %9s\n", "backend", "bytes", "seal ns", "open ns", "seal+open ns", "Gbit/s");
+	printf("%-14s %6s %9s %9s %12s %9s\n", "backend", "bytes", "seal ns", "open ns",
+		"seal+open ns", "Gbit/s");
 	for (unsigned s = 0; s < SIZES; s++) {
 		for (unsigned b = 0; b < BACKENDS; b++) {
 			struct result *r = &results[b][s];
 
 			if (!ctx[b])
 				continue;
-			/* Medians sort in place: the values for the JSON object are left in element 0. */
+			/* Medians sort in place: the values for the JSON object are left in element
+			 * 0. */
 			r->seal_ns[0] = median(r->seal_ns);
 			r->open_ns[0] = median(r->open_ns);
 			r->both_ns[0] = median(r->both_ns);
-			printf("%-14s %6u %9.1f %9.1f %12.1f %9.2f\n", backends[b]->name, sizes[s], r->seal_ns[0],
-				r->open_ns[0], r->both_ns[0], 8.0 * sizes[s] / r->both_ns[0]);
+			printf("%-14s %6u %9.1f %9.1f %12.1f %9.2f\n", backends[b]->name, sizes[s],
+				r->seal_ns[0], r->open_ns[0], r->both_ns[0],
+				8.0 * sizes[s] / r->both_ns[0]);
 		}
 	}
 	if (!json)
@@ -128,17 +127,18 @@ print_results(struct sl_aead_ctx *const *ctx, bool json)
 
 			if (!ctx[b])
 				continue;
-			printf("%s{\"backend\": \"%s\", \"bytes\": %u, \"seal_ns\": %.1f, \"open_ns\": %.1f, "
+			printf("%s{\"backend\": \"%s\", \"bytes\": %u, \"seal_ns\": %.1f, "
+			       "\"open_ns\": %.1f, "
 			       "\"seal_open_ns\": %.1f}",
-				comma, backends[b]->name, sizes[s], r->seal_ns[0], r->open_ns[0], r->both_ns[0]);
+				comma, backends[b]->name, sizes[s], r->seal_ns[0], r->open_ns[0],
+				r->both_ns[0]);
 			comma = ", ";
 		}
 	}
 	printf("]}\n");
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
 	struct sl_aead_ctx *ctx[BACKENDS] = {NULL};
 	bool json = false, ok = true;
@@ -162,7 +162,8 @@ main(int argc, char **argv)
 		for (unsigned s = 0; s < SIZES; s++)
 			for (unsigned b = 0; b < BACKENDS; b++)
 				if (ctx[b])
-					ok &= round_of(backends[b], ctx[b], sizes[s], &results[b][s], round);
+					ok &= round_of(backends[b], ctx[b], sizes[s],
+						&results[b][s], round);
 	if (!ok)
 		fprintf(stderr, "some packets did not open\n");
 	else

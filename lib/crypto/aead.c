@@ -8,14 +8,12 @@
 /* Best first. */
 static const struct sl_aead_backend *const backends[] = {&sl_aead_ipsec_mb, &sl_aead_sodium, NULL};
 
-const struct sl_aead_backend *const *
-sl_aead_backends(void)
+const struct sl_aead_backend *const *sl_aead_backends(void)
 {
 	return backends;
 }
 
-const struct sl_aead_backend *
-sl_aead_backend_find(const char *name)
+const struct sl_aead_backend *sl_aead_backend_find(const char *name)
 {
 	bool is_auto = strcmp(name, "auto") == 0;
 
@@ -31,16 +29,15 @@ sl_aead_backend_find(const char *name)
 	return NULL;
 }
 
-void
-sl_aead_seal_one(uint8_t *out, const uint8_t *text, size_t len, const uint8_t *aad, size_t aad_len,
-	const uint8_t nonce[12], const uint8_t key[SL_AEAD_KEY_BYTES])
+void sl_aead_seal_one(uint8_t *out, const uint8_t *text, size_t len, const uint8_t *aad,
+	size_t aad_len, const uint8_t nonce[12], const uint8_t key[SL_AEAD_KEY_BYTES])
 {
-	(void)crypto_aead_chacha20poly1305_ietf_encrypt(out, NULL, text, len, aad, aad_len, NULL, nonce, key);
+	(void)crypto_aead_chacha20poly1305_ietf_encrypt(
+		out, NULL, text, len, aad, aad_len, NULL, nonce, key);
 }
 
-int
-sl_aead_open_one(uint8_t *out, const uint8_t *sealed, size_t sealed_len, const uint8_t *aad, size_t aad_len,
-	const uint8_t nonce[12], const uint8_t key[SL_AEAD_KEY_BYTES])
+int sl_aead_open_one(uint8_t *out, const uint8_t *sealed, size_t sealed_len, const uint8_t *aad,
+	size_t aad_len, const uint8_t nonce[12], const uint8_t key[SL_AEAD_KEY_BYTES])
 {
 	if (sealed_len < SL_AEAD_TAG_BYTES)
 		return -EBADMSG;

@@ -11,8 +11,7 @@ extern const struct sl_aead_backend sl_aead_ipsec_mb;
 extern const struct sl_aead_backend sl_aead_ipsec_mb_avx2, sl_aead_ipsec_mb_sse;
 
 /* 4 zero bytes, then the counter little endian. */
-static inline void
-aead_nonce(uint8_t nonce[12], uint64_t counter)
+static inline void aead_nonce(uint8_t nonce[12], uint64_t counter)
 {
 	memset(nonce, 0, 4);
 	for (unsigned i = 0; i < 8; i++)
@@ -20,8 +19,8 @@ aead_nonce(uint8_t nonce[12], uint64_t counter)
 }
 
 /* The good ones first, both kinds in their order. ok[i] belongs to ops[i]; spare has room for n. */
-static inline unsigned
-aead_partition(struct sl_aead_op *ops, unsigned n, const bool *ok, struct sl_aead_op *spare)
+static inline unsigned aead_partition(
+	struct sl_aead_op *ops, unsigned n, const bool *ok, struct sl_aead_op *spare)
 {
 	unsigned good = 0, bad = 0;
 

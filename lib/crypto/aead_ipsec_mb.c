@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Intel's multi-buffer library, by its job interface. For this algorithm it works a job off when it is submitted
- * (AVX-512 or AVX2 inside one packet), so a burst is a loop over one job slot of the manager's ring.
+ * Intel's multi-buffer library, by its job interface. For this algorithm it works a job off when it
+ * is submitted (AVX-512 or AVX2 inside one packet), so a burst is a loop over one job slot of the
+ * manager's ring.
  *
  * The manager belongs to the context, the context to one thread.
  */
@@ -14,8 +15,8 @@
 #include <intel-ipsec-mb.h>
 
 /*
- * The library loads 32 bytes from the middle of the key, so it reads 16 bytes past the end (and does nothing with
- * them). A key that ends where a page ends is therefore handed over as a copy.
+ * The library loads 32 bytes from the middle of the key, so it reads 16 bytes past the end (and
+ * does nothing with them). A key that ends where a page ends is therefore handed over as a copy.
  */
 #define KEY_READ_BYTES (SL_AEAD_KEY_BYTES + 16u)
 #define PAGE_BYTES 4096u /* the smallest there is */
@@ -31,20 +32,17 @@ struct sl_aead_ctx {
 	uint8_t key[SL_AEAD_BURST_MAX][KEY_READ_BYTES];
 };
 
-static bool
-has_sse(void)
+static bool has_sse(void)
 {
 	return __builtin_cpu_supports("sse4.2") != 0;
 }
 
-static bool
-has_avx2(void)
+static bool has_avx2(void)
 {
 	return __builtin_cpu_supports("avx2") != 0;
 }
 
-static struct sl_aead_ctx *
-create_for(unsigned max_burst, void (*init)(IMB_MGR *mgr))
+static struct sl_aead_ctx *create_for(unsigned max_burst, void (*init)(IMB_MGR *mgr))
 {
 	struct sl_aead_ctx *ctx;
 	int rc;
@@ -75,32 +73,27 @@ fail:
 }
 
 /* The widest instructions this CPU has. */
-static void
-init_auto(IMB_MGR *mgr)
+static void init_auto(IMB_MGR *mgr)
 {
 	init_mb_mgr_auto(mgr, NULL);
 }
 
-static struct sl_aead_ctx *
-create(unsigned max_burst)
+static struct sl_aead_ctx *create(unsigned max_burst)
 {
 	return create_for(max_burst, init_auto);
 }
 
-static struct sl_aead_ctx *
-create_avx2(unsigned max_burst)
+static struct sl_aead_ctx *create_avx2(unsigned max_burst)
 {
 	return create_for(max_burst, init_mb_mgr_avx2);
 }
 
-static struct sl_aead_ctx *
-create_sse(unsigned max_burst)
+static struct sl_aead_ctx *create_sse(unsigned max_burst)
 {
 	return create_for(max_burst, init_mb_mgr_sse);
 }
 
-static void
-destroy(struct sl_aead_ctx *ctx)
+static void destroy(struct sl_aead_ctx *ctx)
 {
 	if (!ctx)
 		return;
@@ -109,8 +102,8 @@ destroy(struct sl_aead_ctx *ctx)
 	free(ctx);
 }
 
-static inline const uint8_t *
-readable_key(struct sl_aead_ctx *ctx, const struct sl_aead_op *op, unsigned i)
+static inline const uint8_t *readable_key(
+	struct sl_aead_ctx *ctx, const struct sl_aead_op *op, unsigned i)
 {
 	if (__builtin_expect((uintptr_t)op->key % PAGE_BYTES <= PAGE_BYTES - KEY_READ_BYTES, 1))
 		return op->key;
@@ -120,8 +113,8 @@ readable_key(struct sl_aead_ctx *ctx, const struct sl_aead_op *op, unsigned i)
 }
 
 /* Packet i of the burst. */
-static inline void
-submit(struct sl_aead_ctx *ctx, IMB_CIPHER_DIRECTION dir, const struct sl_aead_op *op, unsigned i, uint8_t *tag)
+static inline void submit(struct sl_aead_ctx *ctx, IMB_CIPHER_DIRECTION dir,
+	const struct sl_aead_op *op, unsigned i, uint8_t *tag)
 {
 	IMB_JOB *job = IMB_GET_NEXT_JOB(ctx->mgr);
 	const uint8_t *key = readable_key(ctx, op, i);
@@ -150,10 +143,10 @@ submit(struct sl_aead_ctx *ctx, IMB_CIPHER_DIRECTION dir, const struct sl_aead_o
 	(void)IMB_SUBMIT_JOB_NOCHECK(ctx->mgr);
 }
 
-static inline void
-finish(struct sl_aead_ctx *ctx)
+static inline void finish(struct sl_aead_ctx *ctx)
 {
-	/* Nothing is left in any version so far; a version that keeps jobs back would hand them out here. */
+	/* Nothing is left in any version so far; a version that keeps jobs back would hand them out
+	 * here. */
 	while (IMB_FLUSH_JOB(ctx->mgr))
 		;
 	if (__builtin_expect(ctx->key_copied, 0)) {
@@ -162,8 +155,7 @@ finish(struct sl_aead_ctx *ctx)
 	}
 }
 
-static void
-seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	assert(n <= ctx->max_burst);
 	for (unsigned i = 0; i < n; i++)
@@ -172,8 +164,7 @@ seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 }
 
 /* No branch on how many bytes agree. */
-static inline bool
-tag_equal(const uint8_t *a, const uint8_t *b)
+static inline bool tag_equal(const uint8_t *a, const uint8_t *b)
 {
 	uint64_t a0, a1, b0, b1;
 
@@ -184,8 +175,7 @@ tag_equal(const uint8_t *a, const uint8_t *b)
 	return ((a0 ^ b0) | (a1 ^ b1)) == 0;
 }
 
-static unsigned
-open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	unsigned good = 0;
 
@@ -196,7 +186,8 @@ open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		ctx->ok[i] = tag_equal(ctx->tag[i], ops[i].text + ops[i].text_len);
 		good += ctx->ok[i];
-		/* The job has deciphered without asking for the tag: what did not authenticate may not be read. */
+		/* The job has deciphered without asking for the tag: what did not authenticate may
+		 * not be read. */
 		if (!ctx->ok[i])
 			memset(ops[i].text, 0, ops[i].text_len);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The plain backend, one packet after the other by libsodium: the oracle of the others, and there on every CPU. */
+/* The plain backend, one packet after the other by libsodium: the oracle of the others, and there
+ * on every CPU. */
 #include "aead_backend.h"
 
 #include <errno.h>
@@ -13,14 +14,12 @@ struct sl_aead_ctx {
 	struct sl_aead_op spare[SL_AEAD_BURST_MAX];
 };
 
-static bool
-usable(void)
+static bool usable(void)
 {
 	return true;
 }
 
-static struct sl_aead_ctx *
-create(unsigned max_burst)
+static struct sl_aead_ctx *create(unsigned max_burst)
 {
 	struct sl_aead_ctx *ctx;
 
@@ -34,14 +33,12 @@ create(unsigned max_burst)
 	return ctx;
 }
 
-static void
-destroy(struct sl_aead_ctx *ctx)
+static void destroy(struct sl_aead_ctx *ctx)
 {
 	free(ctx);
 }
 
-static void
-seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	uint8_t nonce[12];
 
@@ -49,13 +46,12 @@ seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 		struct sl_aead_op *op = &ops[i];
 
 		aead_nonce(nonce, op->counter);
-		(void)crypto_aead_chacha20poly1305_ietf_encrypt(op->text, NULL, op->text, op->text_len, op->aad,
-			SL_AEAD_AAD_BYTES, NULL, nonce, op->key);
+		(void)crypto_aead_chacha20poly1305_ietf_encrypt(op->text, NULL, op->text,
+			op->text_len, op->aad, SL_AEAD_AAD_BYTES, NULL, nonce, op->key);
 	}
 }
 
-static unsigned
-open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	uint8_t nonce[12];
 	unsigned good = 0;
@@ -65,9 +61,9 @@ open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 
 		aead_nonce(nonce, op->counter);
 		/* On failure libsodium has zeroed the text. */
-		ctx->ok[i] = crypto_aead_chacha20poly1305_ietf_decrypt(op->text, NULL, NULL, op->text,
-				     op->text_len + (unsigned long long)SL_AEAD_TAG_BYTES, op->aad,
-				     SL_AEAD_AAD_BYTES, nonce, op->key) == 0;
+		ctx->ok[i] = crypto_aead_chacha20poly1305_ietf_decrypt(op->text, NULL, NULL,
+				     op->text, op->text_len + (unsigned long long)SL_AEAD_TAG_BYTES,
+				     op->aad, SL_AEAD_AAD_BYTES, nonce, op->key) == 0;
 		good += ctx->ok[i];
 	}
 	return good == n ? n : aead_partition(ops, n, ctx->ok, ctx->spare);

@@ -6,14 +6,13 @@
 _Static_assert(SL_SHA256_BYTES == crypto_hash_sha256_BYTES, "SHA-256");
 _Static_assert(SL_SHA256_BYTES == crypto_auth_hmacsha256_BYTES, "HMAC-SHA-256");
 
-void
-sl_sha256(uint8_t out[SL_SHA256_BYTES], const void *data, size_t len)
+void sl_sha256(uint8_t out[SL_SHA256_BYTES], const void *data, size_t len)
 {
 	(void)crypto_hash_sha256(out, data, len);
 }
 
-void
-sl_sha256_2(uint8_t out[SL_SHA256_BYTES], const void *a, size_t a_len, const void *b, size_t b_len)
+void sl_sha256_2(
+	uint8_t out[SL_SHA256_BYTES], const void *a, size_t a_len, const void *b, size_t b_len)
 {
 	crypto_hash_sha256_state st;
 
@@ -24,8 +23,8 @@ sl_sha256_2(uint8_t out[SL_SHA256_BYTES], const void *a, size_t a_len, const voi
 	sodium_memzero(&st, sizeof(st));
 }
 
-static void
-hmac(uint8_t out[32], const uint8_t key[32], const void *data, size_t len, const uint8_t *last)
+static void hmac(
+	uint8_t out[32], const uint8_t key[32], const void *data, size_t len, const uint8_t *last)
 {
 	crypto_auth_hmacsha256_state st;
 
@@ -37,8 +36,8 @@ hmac(uint8_t out[32], const uint8_t key[32], const void *data, size_t len, const
 	sodium_memzero(&st, sizeof(st));
 }
 
-void
-sl_hkdf2(uint8_t out1[32], uint8_t out2[32], const uint8_t salt[32], const void *ikm, size_t ikm_len)
+void sl_hkdf2(
+	uint8_t out1[32], uint8_t out2[32], const uint8_t salt[32], const void *ikm, size_t ikm_len)
 {
 	static const uint8_t one = 1, two = 2;
 	uint8_t prk[32], t1[32];

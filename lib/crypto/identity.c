@@ -16,10 +16,10 @@ struct sl_identity {
 	struct sl_node_addr addr;
 };
 
-_Static_assert(sizeof(((struct sl_remote_key *)0)->parsed) == sizeof(secp256k1_pubkey), "opaque point");
+_Static_assert(
+	sizeof(((struct sl_remote_key *)0)->parsed) == sizeof(secp256k1_pubkey), "opaque point");
 
-struct sl_identity *
-sl_identity_create(const uint8_t secret[SL_SECRET_BYTES])
+struct sl_identity *sl_identity_create(const uint8_t secret[SL_SECRET_BYTES])
 {
 	struct sl_identity *id;
 
@@ -41,8 +41,7 @@ sl_identity_create(const uint8_t secret[SL_SECRET_BYTES])
 	return id;
 }
 
-struct sl_identity *
-sl_identity_generate(void)
+struct sl_identity *sl_identity_generate(void)
 {
 	uint8_t secret[SL_SECRET_BYTES];
 	struct sl_identity *id;
@@ -53,8 +52,7 @@ sl_identity_generate(void)
 	return id;
 }
 
-struct sl_identity *
-sl_identity_from_text(const char *text)
+struct sl_identity *sl_identity_from_text(const char *text)
 {
 	uint8_t secret[SL_SECRET_BYTES];
 	struct sl_identity *id = NULL;
@@ -67,39 +65,33 @@ sl_identity_from_text(const char *text)
 	return id;
 }
 
-void
-sl_identity_destroy(struct sl_identity *id)
+void sl_identity_destroy(struct sl_identity *id)
 {
 	sl_secret_free(id);
 }
 
-const uint8_t *
-sl_identity_secret(const struct sl_identity *id)
+const uint8_t *sl_identity_secret(const struct sl_identity *id)
 {
 	return id->secret;
 }
 
-const uint8_t *
-sl_identity_xonly(const struct sl_identity *id)
+const uint8_t *sl_identity_xonly(const struct sl_identity *id)
 {
 	return id->compressed + 1;
 }
 
-const uint8_t *
-sl_identity_compressed(const struct sl_identity *id)
+const uint8_t *sl_identity_compressed(const struct sl_identity *id)
 {
 	return id->compressed;
 }
 
-const struct sl_node_addr *
-sl_identity_addr(const struct sl_identity *id)
+const struct sl_node_addr *sl_identity_addr(const struct sl_identity *id)
 {
 	return &id->addr;
 }
 
-int
-sl_remote_key_init(
-	struct sl_remote_key *key, const uint8_t xonly[SL_XONLY_BYTES], const struct sl_identity *local)
+int sl_remote_key_init(struct sl_remote_key *key, const uint8_t xonly[SL_XONLY_BYTES],
+	const struct sl_identity *local)
 {
 	uint8_t compressed[SL_COMPRESSED_BYTES];
 	secp256k1_pubkey point;
@@ -120,14 +112,12 @@ sl_remote_key_init(
 	return 0;
 }
 
-void
-sl_remote_key_fini(struct sl_remote_key *key)
+void sl_remote_key_fini(struct sl_remote_key *key)
 {
 	sl_wipe(key, sizeof(*key));
 }
 
-void
-sl_node_addr_from_xonly(struct sl_node_addr *addr, const uint8_t xonly[SL_XONLY_BYTES])
+void sl_node_addr_from_xonly(struct sl_node_addr *addr, const uint8_t xonly[SL_XONLY_BYTES])
 {
 	uint8_t digest[SL_SHA256_BYTES];
 
@@ -135,28 +125,24 @@ sl_node_addr_from_xonly(struct sl_node_addr *addr, const uint8_t xonly[SL_XONLY_
 	memcpy(addr->bytes, digest, sizeof(addr->bytes));
 }
 
-void
-sl_node_addr_to_ipv6(uint8_t ipv6[SL_IPV6_BYTES], const struct sl_node_addr *addr)
+void sl_node_addr_to_ipv6(uint8_t ipv6[SL_IPV6_BYTES], const struct sl_node_addr *addr)
 {
 	ipv6[0] = 0xfd;
 	memcpy(ipv6 + 1, addr->bytes, SL_IPV6_BYTES - 1);
 }
 
-int
-sl_node_addr_cmp(const struct sl_node_addr *a, const struct sl_node_addr *b)
+int sl_node_addr_cmp(const struct sl_node_addr *a, const struct sl_node_addr *b)
 {
 	return memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
-bool
-sl_node_addr_equal(const struct sl_node_addr *a, const struct sl_node_addr *b)
+bool sl_node_addr_equal(const struct sl_node_addr *a, const struct sl_node_addr *b)
 {
 	return sl_node_addr_cmp(a, b) == 0;
 }
 
-void
-sl_sign_aux(uint8_t sig[SL_SIGNATURE_BYTES], const uint8_t msg[32], const struct sl_identity *id,
-	const uint8_t aux[32])
+void sl_sign_aux(uint8_t sig[SL_SIGNATURE_BYTES], const uint8_t msg[32],
+	const struct sl_identity *id, const uint8_t aux[32])
 {
 	int ok = secp256k1_schnorrsig_sign32(sl_curve_ctx(), sig, msg, &id->keypair, aux);
 
@@ -164,8 +150,7 @@ sl_sign_aux(uint8_t sig[SL_SIGNATURE_BYTES], const uint8_t msg[32], const struct
 	(void)ok;
 }
 
-void
-sl_sign(uint8_t sig[SL_SIGNATURE_BYTES], const uint8_t msg[32], const struct sl_identity *id)
+void sl_sign(uint8_t sig[SL_SIGNATURE_BYTES], const uint8_t msg[32], const struct sl_identity *id)
 {
 	uint8_t aux[32];
 
@@ -174,9 +159,8 @@ sl_sign(uint8_t sig[SL_SIGNATURE_BYTES], const uint8_t msg[32], const struct sl_
 	sl_wipe(aux, sizeof(aux));
 }
 
-bool
-sl_verify(
-	const uint8_t sig[SL_SIGNATURE_BYTES], const uint8_t msg[32], const uint8_t xonly[SL_XONLY_BYTES])
+bool sl_verify(const uint8_t sig[SL_SIGNATURE_BYTES], const uint8_t msg[32],
+	const uint8_t xonly[SL_XONLY_BYTES])
 {
 	secp256k1_xonly_pubkey key;
 

@@ -18,28 +18,27 @@ _Static_assert(MSG1_EPOCH + SL_EPOCH_BYTES + TAG == SL_NOISE_MSG1_BYTES, "msg1")
 _Static_assert(MSG2_EPOCH + SL_EPOCH_BYTES + TAG == SL_NOISE_MSG2_BYTES, "msg2");
 
 /* SHA-256 of "Noise_IK_secp256k1_ChaChaPoly_SHA256": h and ck at the start. Pinned by a test. */
-static const uint8_t protocol_hash[32] = {0x15, 0xbe, 0xa1, 0x6f, 0x93, 0x96, 0x9b, 0xca, 0xe8, 0x68, 0xe1,
-	0x28, 0xbc, 0xbd, 0xc1, 0x10, 0xb1, 0xd8, 0x8a, 0x53, 0x06, 0xb3, 0x67, 0x63, 0x21, 0x71, 0xa9, 0xaa,
-	0xaa, 0xd3, 0xf5, 0x33};
+static const uint8_t protocol_hash[32] = {0x15, 0xbe, 0xa1, 0x6f, 0x93, 0x96, 0x9b, 0xca, 0xe8,
+	0x68, 0xe1, 0x28, 0xbc, 0xbd, 0xc1, 0x10, 0xb1, 0xd8, 0x8a, 0x53, 0x06, 0xb3, 0x67, 0x63,
+	0x21, 0x71, 0xa9, 0xaa, 0xaa, 0xd3, 0xf5, 0x33};
 
 /* Every handshake seal comes right after a mix_key, so its counter is always 0. */
 static const uint8_t nonce_zero[12];
 
-static void
-mix_hash(struct sl_noise_symmetric *s, const void *data, size_t len)
+static void mix_hash(struct sl_noise_symmetric *s, const void *data, size_t len)
 {
 	sl_sha256_2(s->h, s->h, sizeof(s->h), data, len);
 }
 
-static void
-mix_key(struct sl_noise_symmetric *s, const uint8_t dh[32])
+static void mix_key(struct sl_noise_symmetric *s, const uint8_t dh[32])
 {
 	sl_hkdf2(s->ck, s->key, s->ck, dh, 32);
 }
 
-/* No prologue, not even an empty one; the responder's key is hashed as if its y were even, whatever it is. */
-static void
-symmetric_init(struct sl_noise_symmetric *s, const uint8_t responder_xonly[SL_XONLY_BYTES])
+/* No prologue, not even an empty one; the responder's key is hashed as if its y were even, whatever
+ * it is. */
+static void symmetric_init(
+	struct sl_noise_symmetric *s, const uint8_t responder_xonly[SL_XONLY_BYTES])
 {
 	uint8_t even[SL_COMPRESSED_BYTES];
 
@@ -52,15 +51,15 @@ symmetric_init(struct sl_noise_symmetric *s, const uint8_t responder_xonly[SL_XO
 }
 
 /* D1: no associated data. */
-static void
-seal_and_hash(struct sl_noise_symmetric *s, uint8_t *out, const uint8_t *text, size_t len)
+static void seal_and_hash(
+	struct sl_noise_symmetric *s, uint8_t *out, const uint8_t *text, size_t len)
 {
 	sl_aead_seal_one(out, text, len, NULL, 0, nonce_zero, s->key);
 	mix_hash(s, out, len + TAG);
 }
 
-static int
-open_and_hash(struct sl_noise_symmetric *s, uint8_t *out, const uint8_t *sealed, size_t sealed_len)
+static int open_and_hash(
+	struct sl_noise_symmetric *s, uint8_t *out, const uint8_t *sealed, size_t sealed_len)
 {
 	if (sl_aead_open_one(out, sealed, sealed_len, NULL, 0, nonce_zero, s->key) != 0)
 		return -EBADMSG;
@@ -68,14 +67,13 @@ open_and_hash(struct sl_noise_symmetric *s, uint8_t *out, const uint8_t *sealed,
 	return 0;
 }
 
-static void
-split(const struct sl_noise_symmetric *s, uint8_t to_responder[SL_KEY_BYTES], uint8_t to_initiator[SL_KEY_BYTES])
+static void split(const struct sl_noise_symmetric *s, uint8_t to_responder[SL_KEY_BYTES],
+	uint8_t to_initiator[SL_KEY_BYTES])
 {
 	sl_hkdf2(to_responder, to_initiator, s->ck, NULL, 0);
 }
 
-static void
-ephemeral(uint8_t out[32], const uint8_t *given)
+static void ephemeral(uint8_t out[32], const uint8_t *given)
 {
 	if (given) {
 		assert(sl_curve_secret_valid(given));
@@ -85,10 +83,9 @@ ephemeral(uint8_t out[32], const uint8_t *given)
 	}
 }
 
-void
-sl_noise_initiate(struct sl_noise_initiator *st, uint8_t msg1[SL_NOISE_MSG1_BYTES],
-	const struct sl_identity *local, const struct sl_remote_key *remote, const uint8_t epoch[SL_EPOCH_BYTES],
-	const uint8_t *eph_secret)
+void sl_noise_initiate(struct sl_noise_initiator *st, uint8_t msg1[SL_NOISE_MSG1_BYTES],
+	const struct sl_identity *local, const struct sl_remote_key *remote,
+	const uint8_t epoch[SL_EPOCH_BYTES], const uint8_t *eph_secret)
 {
 	struct sl_noise_symmetric *s = &st->sym;
 	secp256k1_pubkey point;
@@ -109,9 +106,9 @@ sl_noise_initiate(struct sl_noise_initiator *st, uint8_t msg1[SL_NOISE_MSG1_BYTE
 	seal_and_hash(s, msg1 + MSG1_EPOCH, epoch, SL_EPOCH_BYTES);
 }
 
-int
-sl_noise_initiator_read(const struct sl_noise_initiator *st, const uint8_t msg2[SL_NOISE_MSG2_BYTES],
-	struct sl_noise_keys *keys, uint8_t remote_epoch[SL_EPOCH_BYTES])
+int sl_noise_initiator_read(const struct sl_noise_initiator *st,
+	const uint8_t msg2[SL_NOISE_MSG2_BYTES], struct sl_noise_keys *keys,
+	uint8_t remote_epoch[SL_EPOCH_BYTES])
 {
 	struct sl_noise_symmetric s = st->sym; /* a forged msg2 must not spoil the attempt */
 	uint8_t ee[32], epoch[SL_EPOCH_BYTES];
@@ -137,16 +134,15 @@ out_state:
 	return rc;
 }
 
-void
-sl_noise_initiator_fini(struct sl_noise_initiator *st)
+void sl_noise_initiator_fini(struct sl_noise_initiator *st)
 {
 	sl_wipe(st, sizeof(*st));
 }
 
-/* DH of the two static keys: from the peer's record if there is one, else by the curve. Fails on a bad point. */
-static int
-static_dh(uint8_t ss[32], const uint8_t compressed[SL_COMPRESSED_BYTES], const struct sl_identity *local,
-	sl_noise_known_fn known, void *arg)
+/* DH of the two static keys: from the peer's record if there is one, else by the curve. Fails on a
+ * bad point. */
+static int static_dh(uint8_t ss[32], const uint8_t compressed[SL_COMPRESSED_BYTES],
+	const struct sl_identity *local, sl_noise_known_fn known, void *arg)
 {
 	const struct sl_remote_key *peer = known ? known(arg, compressed + 1) : NULL;
 	secp256k1_pubkey point;
@@ -163,8 +159,7 @@ static_dh(uint8_t ss[32], const uint8_t compressed[SL_COMPRESSED_BYTES], const s
 	return 0;
 }
 
-int
-sl_noise_respond_read(struct sl_noise_responder *st, const uint8_t msg1[SL_NOISE_MSG1_BYTES],
+int sl_noise_respond_read(struct sl_noise_responder *st, const uint8_t msg1[SL_NOISE_MSG1_BYTES],
 	const struct sl_identity *local, sl_noise_known_fn known, void *arg)
 {
 	struct sl_noise_symmetric *s = &st->sym;
@@ -179,7 +174,8 @@ sl_noise_respond_read(struct sl_noise_responder *st, const uint8_t msg1[SL_NOISE
 
 	sl_curve_dh(st->es, &point, sl_identity_secret(local));
 	mix_key(s, st->es);
-	if (open_and_hash(s, st->remote_compressed, msg1 + MSG1_STATIC, SL_COMPRESSED_BYTES + TAG) != 0)
+	if (open_and_hash(
+		    s, st->remote_compressed, msg1 + MSG1_STATIC, SL_COMPRESSED_BYTES + TAG) != 0)
 		goto bad;
 
 	if (static_dh(ss, st->remote_compressed, local, known, arg) != 0)
@@ -194,10 +190,9 @@ bad:
 	return -EBADMSG;
 }
 
-void
-sl_noise_respond_write(struct sl_noise_responder *st, uint8_t msg2[SL_NOISE_MSG2_BYTES],
-	const struct sl_identity *local, const uint8_t epoch[SL_EPOCH_BYTES], const uint8_t *eph_secret,
-	struct sl_noise_keys *keys)
+void sl_noise_respond_write(struct sl_noise_responder *st, uint8_t msg2[SL_NOISE_MSG2_BYTES],
+	const struct sl_identity *local, const uint8_t epoch[SL_EPOCH_BYTES],
+	const uint8_t *eph_secret, struct sl_noise_keys *keys)
 {
 	struct sl_noise_symmetric *s = &st->sym;
 	uint8_t secret[32], ee[32];
@@ -220,8 +215,7 @@ sl_noise_respond_write(struct sl_noise_responder *st, uint8_t msg2[SL_NOISE_MSG2
 	sl_wipe(ee, sizeof(ee));
 }
 
-void
-sl_noise_responder_fini(struct sl_noise_responder *st)
+void sl_noise_responder_fini(struct sl_noise_responder *st)
 {
 	sl_wipe(st, sizeof(*st));
 }

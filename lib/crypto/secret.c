@@ -7,8 +7,7 @@
 
 #include <sodium.h>
 
-int
-sl_crypto_init(void)
+int sl_crypto_init(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static bool done;
@@ -24,42 +23,36 @@ sl_crypto_init(void)
 	return rc;
 }
 
-void
-sl_wipe(void *buf, size_t len)
+void sl_wipe(void *buf, size_t len)
 {
 	sodium_memzero(buf, len);
 }
 
-bool
-sl_equal_ct(const void *a, const void *b, size_t len)
+bool sl_equal_ct(const void *a, const void *b, size_t len)
 {
 	return sodium_memcmp(a, b, len) == 0;
 }
 
-void
-sl_random(void *buf, size_t len)
+void sl_random(void *buf, size_t len)
 {
 	randombytes_buf(buf, len);
 }
 
-uint32_t
-sl_random_u32(void)
+uint32_t sl_random_u32(void)
 {
 	return randombytes_random();
 }
 
-uint32_t
-sl_random_below(uint32_t bound)
+uint32_t sl_random_below(uint32_t bound)
 {
 	return randombytes_uniform(bound);
 }
 
-void *
-sl_secret_alloc(size_t size)
+void *sl_secret_alloc(size_t size)
 {
 	/*
-	 * sodium_malloc puts the end of the object against the guard page, so a size that is no multiple of the
-	 * alignment would give a misaligned object.
+	 * sodium_malloc puts the end of the object against the guard page, so a size that is no
+	 * multiple of the alignment would give a misaligned object.
 	 */
 	if (size > SIZE_MAX - 63) {
 		errno = ENOMEM;
@@ -68,8 +61,7 @@ sl_secret_alloc(size_t size)
 	return sodium_malloc((size + 63) & ~(size_t)63);
 }
 
-void
-sl_secret_free(void *secret)
+void sl_secret_free(void *secret)
 {
 	sodium_free(secret);
 }

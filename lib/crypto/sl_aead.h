@@ -2,13 +2,16 @@
 #ifndef SL_AEAD_H
 #define SL_AEAD_H
 /*
- * ChaCha20-Poly1305 (RFC 8439) over bursts: many packets at once, each with its own key and counter, in place.
+ * ChaCha20-Poly1305 (RFC 8439) over bursts: many packets at once, each with its own key and
+ * counter, in place.
  *
- * The associated data is always 16 bytes (the frame's header), the nonce 4 zero bytes and the counter as 8 bytes
- * little endian (link layer facts, section 3.6), the tag 16 bytes directly behind the text.
+ * The associated data is always 16 bytes (the frame's header), the nonce 4 zero bytes and the
+ * counter as 8 bytes little endian (link layer facts, section 3.6), the tag 16 bytes directly
+ * behind the text.
  *
- * Backends are const descriptors; all of them pass one suite and open what the others sealed. A context belongs to
- * one thread (one worker, or control). No allocation, lock or syscall after create.
+ * Backends are const descriptors; all of them pass one suite and open what the others sealed. A
+ * context belongs to one thread (one worker, or control). No allocation, lock or syscall after
+ * create.
  */
 #include "sl_secret.h"
 
@@ -34,7 +37,7 @@ struct sl_aead_op {
 struct sl_aead_ctx; /* each backend's own */
 
 struct sl_aead_backend {
-	const char *name; /* "ipsec-mb", "sodium" */
+	const char *name;     /* "ipsec-mb", "sodium" */
 	bool (*usable)(void); /* does this CPU and build have it */
 	/* max_burst <= SL_AEAD_BURST_MAX: the most ops one call will bring. NULL and errno. */
 	struct sl_aead_ctx *(*create)(unsigned max_burst);
@@ -42,23 +45,27 @@ struct sl_aead_backend {
 	/* Seals all n; cannot fail. */
 	void (*seal)(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n);
 	/*
-	 * Opens n; returns how many authenticated, those first and in their order, the bad ones behind them (told apart
-	 * by slot). The text of a bad one is never plaintext: it is left as it was or zeroed.
+	 * Opens n; returns how many authenticated, those first and in their order, the bad ones
+	 * behind them (told apart by slot). The text of a bad one is never plaintext: it is left as
+	 * it was or zeroed.
 	 */
 	unsigned (*open)(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n);
 };
 
 /* NULL-terminated, best first. */
 const struct sl_aead_backend *const *sl_aead_backends(void);
-/* By name; "auto" gives the best usable one. NULL with errno ENOENT (no such name) or ENOTSUP (not on this CPU). */
+/* By name; "auto" gives the best usable one. NULL with errno ENOENT (no such name) or ENOTSUP (not
+ * on this CPU). */
 const struct sl_aead_backend *sl_aead_backend_find(const char *name) SL_MUST_CHECK;
 
-/* One message, any length of associated data, explicit 12-byte nonce: for handshakes. out has len + 16 bytes. */
-void sl_aead_seal_one(uint8_t *out, const uint8_t *text, size_t len, const uint8_t *aad, size_t aad_len,
-	const uint8_t nonce[12], const uint8_t key[SL_AEAD_KEY_BYTES]);
+/* One message, any length of associated data, explicit 12-byte nonce: for handshakes. out has len +
+ * 16 bytes. */
+void sl_aead_seal_one(uint8_t *out, const uint8_t *text, size_t len, const uint8_t *aad,
+	size_t aad_len, const uint8_t nonce[12], const uint8_t key[SL_AEAD_KEY_BYTES]);
 /* sealed_len includes the tag; 0 or -EBADMSG, out untouched or zeroed then. */
-int sl_aead_open_one(uint8_t *out, const uint8_t *sealed, size_t sealed_len, const uint8_t *aad, size_t aad_len,
-	const uint8_t nonce[12], const uint8_t key[SL_AEAD_KEY_BYTES]) SL_MUST_CHECK;
+int sl_aead_open_one(uint8_t *out, const uint8_t *sealed, size_t sealed_len, const uint8_t *aad,
+	size_t aad_len, const uint8_t nonce[12],
+	const uint8_t key[SL_AEAD_KEY_BYTES]) SL_MUST_CHECK;
 
 #ifdef __cplusplus
 }

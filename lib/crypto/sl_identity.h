@@ -3,8 +3,9 @@
 #define SL_IDENTITY_H
 /*
  * Identities: a secp256k1 key pair, known to others by its 32-byte x-only key (Nostr npub, NIP-19).
- * node_addr = first 16 bytes of SHA-256(x-only key); overlay IPv6 = fd || first 15 bytes of node_addr.
- * docs/protocol facts: link layer, section 2 (identity, text encodings, parity). BIP-340 for signatures.
+ * node_addr = first 16 bytes of SHA-256(x-only key); overlay IPv6 = fd || first 15 bytes of
+ * node_addr. docs/protocol facts: link layer, section 2 (identity, text encodings, parity). BIP-340
+ * for signatures.
  *
  * Any thread may use a struct sl_identity or sl_remote_key that nobody is changing.
  */
@@ -38,15 +39,16 @@ struct sl_identity *sl_identity_generate(void) SL_MUST_CHECK;
 struct sl_identity *sl_identity_from_text(const char *text) SL_MUST_CHECK;
 void sl_identity_destroy(struct sl_identity *id);
 
-const uint8_t *sl_identity_secret(const struct sl_identity *id);     /* 32 bytes: do not copy without wiping */
-const uint8_t *sl_identity_xonly(const struct sl_identity *id);      /* 32 bytes */
+const uint8_t *sl_identity_secret(
+	const struct sl_identity *id); /* 32 bytes: do not copy without wiping */
+const uint8_t *sl_identity_xonly(const struct sl_identity *id);	     /* 32 bytes */
 const uint8_t *sl_identity_compressed(const struct sl_identity *id); /* 33 bytes, real parity */
 const struct sl_node_addr *sl_identity_addr(const struct sl_identity *id);
 
 /*
- * A peer's public key with everything about it that is worth computing once: the parsed point (even y, as an npub
- * names it), node_addr, DH(our static, their static) when `local` is given. Contains a secret (the DH) then:
- * sl_remote_key_fini() wipes.
+ * A peer's public key with everything about it that is worth computing once: the parsed point (even
+ * y, as an npub names it), node_addr, DH(our static, their static) when `local` is given. Contains
+ * a secret (the DH) then: sl_remote_key_fini() wipes.
  */
 struct sl_remote_key {
 	uint8_t xonly[SL_XONLY_BYTES];
@@ -66,13 +68,15 @@ void sl_node_addr_to_ipv6(uint8_t ipv6[SL_IPV6_BYTES], const struct sl_node_addr
 int sl_node_addr_cmp(const struct sl_node_addr *a, const struct sl_node_addr *b);
 bool sl_node_addr_equal(const struct sl_node_addr *a, const struct sl_node_addr *b);
 
-/* bech32 text. parse: 0 or -EINVAL (bad prefix, checksum or length). Both checksums are taken, bech32 is emitted. */
+/* bech32 text. parse: 0 or -EINVAL (bad prefix, checksum or length). Both checksums are taken,
+ * bech32 is emitted. */
 int sl_npub_parse(uint8_t xonly[SL_XONLY_BYTES], const char *text) SL_MUST_CHECK;
 void sl_npub_format(char text[SL_NPUB_SIZE], const uint8_t xonly[SL_XONLY_BYTES]);
 int sl_nsec_parse(uint8_t secret[SL_SECRET_BYTES], const char *text) SL_MUST_CHECK;
 void sl_nsec_format(char text[SL_NPUB_SIZE], const uint8_t secret[SL_SECRET_BYTES]);
 
-/* Hex, lower case. parse: 0 or -EINVAL unless text is exactly 2 * len hex digits. format writes 2 * len + 1. */
+/* Hex, lower case. parse: 0 or -EINVAL unless text is exactly 2 * len hex digits. format writes 2 *
+ * len + 1. */
 int sl_hex_parse(uint8_t *out, size_t len, const char *text) SL_MUST_CHECK;
 void sl_hex_format(char *out, const uint8_t *data, size_t len);
 

@@ -2,12 +2,13 @@
 #ifndef SL_NOISE_H
 #define SL_NOISE_H
 /*
- * The link handshake: Noise_IK_secp256k1_ChaChaPoly_SHA256 with the three departures that FIPS makes
- * (link layer facts, section 3): no associated data (D1), the "se" slot of msg2 mixes es again (D2),
- * DH output is SHA-256 of the x coordinate (D3). Two messages, 106 and 57 bytes.
+ * The link handshake: Noise_IK_secp256k1_ChaChaPoly_SHA256 with the three departures that FIPS
+ * makes (link layer facts, section 3): no associated data (D1), the "se" slot of msg2 mixes es
+ * again (D2), DH output is SHA-256 of the x coordinate (D3). Two messages, 106 and 57 bytes.
  *
- * Invariant: a message that does not authenticate leaves the state as it was, so a forged msg2 cannot end an attempt.
- * A state belongs to one thread. States and results hold secrets: sl_noise_*_fini() / sl_wipe() them.
+ * Invariant: a message that does not authenticate leaves the state as it was, so a forged msg2
+ * cannot end an attempt. A state belongs to one thread. States and results hold secrets:
+ * sl_noise_*_fini() / sl_wipe() them.
  */
 #include "sl_identity.h"
 
@@ -48,28 +49,31 @@ struct sl_noise_responder {
 };
 
 /*
- * Initiator. eph_secret NULL draws a fresh one; tests give their own. remote must have been initialised with the
- * same local identity (its dh_static is used).
+ * Initiator. eph_secret NULL draws a fresh one; tests give their own. remote must have been
+ * initialised with the same local identity (its dh_static is used).
  */
 void sl_noise_initiate(struct sl_noise_initiator *st, uint8_t msg1[SL_NOISE_MSG1_BYTES],
-	const struct sl_identity *local, const struct sl_remote_key *remote, const uint8_t epoch[SL_EPOCH_BYTES],
-	const uint8_t *eph_secret);
+	const struct sl_identity *local, const struct sl_remote_key *remote,
+	const uint8_t epoch[SL_EPOCH_BYTES], const uint8_t *eph_secret);
 /* 0 and keys + the responder's epoch, or -EBADMSG; st can be used again after a failure. */
-int sl_noise_initiator_read(const struct sl_noise_initiator *st, const uint8_t msg2[SL_NOISE_MSG2_BYTES],
-	struct sl_noise_keys *keys, uint8_t remote_epoch[SL_EPOCH_BYTES]) SL_MUST_CHECK;
+int sl_noise_initiator_read(const struct sl_noise_initiator *st,
+	const uint8_t msg2[SL_NOISE_MSG2_BYTES], struct sl_noise_keys *keys,
+	uint8_t remote_epoch[SL_EPOCH_BYTES]) SL_MUST_CHECK;
 void sl_noise_initiator_fini(struct sl_noise_initiator *st);
 
 /*
- * Responder, first half: opens msg1 and learns who it is from. 0 or -EBADMSG (bad point, tag or length).
- * known: optional look-up of a peer by x-only key, so that its cached DH spares one curve operation; may be NULL.
+ * Responder, first half: opens msg1 and learns who it is from. 0 or -EBADMSG (bad point, tag or
+ * length). known: optional look-up of a peer by x-only key, so that its cached DH spares one curve
+ * operation; may be NULL.
  */
-typedef const struct sl_remote_key *(*sl_noise_known_fn)(void *arg, const uint8_t xonly[SL_XONLY_BYTES]);
+typedef const struct sl_remote_key *(*sl_noise_known_fn)(
+	void *arg, const uint8_t xonly[SL_XONLY_BYTES]);
 int sl_noise_respond_read(struct sl_noise_responder *st, const uint8_t msg1[SL_NOISE_MSG1_BYTES],
 	const struct sl_identity *local, sl_noise_known_fn known, void *arg) SL_MUST_CHECK;
 /* Responder, second half: builds msg2 and the keys. eph_secret as above. */
 void sl_noise_respond_write(struct sl_noise_responder *st, uint8_t msg2[SL_NOISE_MSG2_BYTES],
-	const struct sl_identity *local, const uint8_t epoch[SL_EPOCH_BYTES], const uint8_t *eph_secret,
-	struct sl_noise_keys *keys);
+	const struct sl_identity *local, const uint8_t epoch[SL_EPOCH_BYTES],
+	const uint8_t *eph_secret, struct sl_noise_keys *keys);
 void sl_noise_responder_fini(struct sl_noise_responder *st);
 
 #ifdef __cplusplus

@@ -2,12 +2,12 @@
 #ifndef SL_REPLAY_H
 #define SL_REPLAY_H
 /*
- * Replay window of 2048 counters (link layer facts, section 6.1), split in check (before the AEAD) and commit
- * (after it has authenticated), so that a forged counter never moves the window.
+ * Replay window of 2048 counters (link layer facts, section 6.1), split in check (before the AEAD)
+ * and commit (after it has authenticated), so that a forged counter never moves the window.
  *
- * Kept as a ring of words indexed by counter, as RFC 6479 describes it, so that a jump clears words and shifts nothing.
- * The ring has one word more than the window needs; the answers are those of an exact window of 2048.
- * Writer: the session's owner worker alone. Readers: statistics, relaxed.
+ * Kept as a ring of words indexed by counter, as RFC 6479 describes it, so that a jump clears words
+ * and shifts nothing. The ring has one word more than the window needs; the answers are those of an
+ * exact window of 2048. Writer: the session's owner worker alone. Readers: statistics, relaxed.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,15 +25,13 @@ struct sl_replay {
 	uint64_t seen[SL_REPLAY_WORDS];
 };
 
-static inline void
-sl_replay_init(struct sl_replay *r)
+static inline void sl_replay_init(struct sl_replay *r)
 {
 	memset(r, 0, sizeof(*r));
 }
 
 /* True when the counter may still be accepted. */
-static inline bool
-sl_replay_check(const struct sl_replay *r, uint64_t counter)
+static inline bool sl_replay_check(const struct sl_replay *r, uint64_t counter)
 {
 	if (counter > r->highest)
 		return true;
@@ -43,11 +41,11 @@ sl_replay_check(const struct sl_replay *r, uint64_t counter)
 }
 
 /*
- * Marks an authenticated counter. False when the counter has been committed since the check (the same frame twice
- * in one burst) or has fallen out of the window meanwhile; the frame is then a replay.
+ * Marks an authenticated counter. False when the counter has been committed since the check (the
+ * same frame twice in one burst) or has fallen out of the window meanwhile; the frame is then a
+ * replay.
  */
-static inline bool
-sl_replay_commit(struct sl_replay *r, uint64_t counter)
+static inline bool sl_replay_commit(struct sl_replay *r, uint64_t counter)
 {
 	if (counter > r->highest) {
 		uint64_t from = r->highest / 64, words = counter / 64 - from;

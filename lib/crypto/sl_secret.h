@@ -2,11 +2,12 @@
 #ifndef SL_SECRET_H
 #define SL_SECRET_H
 /*
- * Secrets: start-up of the crypto library, wiping, constant-time comparison, randomness, locked memory.
+ * Secrets: start-up of the crypto library, wiping, constant-time comparison, randomness, locked
+ * memory.
  *
- * Invariant: whatever holds a secret is wiped before its memory is given back, and no secret is ever logged.
- * Order of calls: sl_crypto_init() once, before anything else of lib/crypto. Thread safe after that.
- * All of it stands on libsodium.
+ * Invariant: whatever holds a secret is wiped before its memory is given back, and no secret is
+ * ever logged. Order of calls: sl_crypto_init() once, before anything else of lib/crypto. Thread
+ * safe after that. All of it stands on libsodium.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,9 +34,9 @@ uint32_t sl_random_u32(void);
 uint32_t sl_random_below(uint32_t bound);
 
 /*
- * Guarded, locked, not dumped memory (sodium_malloc): for the few long-lived secrets, since each object costs
- * whole pages. Session keys live in sl_session's arena instead. NULL and errno when memory is short.
- * sl_secret_free() wipes; NULL is allowed.
+ * Guarded, locked, not dumped memory (sodium_malloc): for the few long-lived secrets, since each
+ * object costs whole pages. Session keys live in sl_session's arena instead. NULL and errno when
+ * memory is short. sl_secret_free() wipes; NULL is allowed.
  */
 void *sl_secret_alloc(size_t size) SL_MUST_CHECK;
 void sl_secret_free(void *secret);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys as text: bech32 (BIP-173; BIP-350's checksum taken on input) with 32 bytes of data, and hex. */
+/* Keys as text: bech32 (BIP-173; BIP-350's checksum taken on input) with 32 bytes of data, and hex.
+ */
 #include "sl_identity.h"
 
 #include <errno.h>
@@ -7,8 +8,8 @@
 
 #include <sodium.h>
 
-#define HRP_CHARS 4u	  /* "npub", "nsec" */
-#define DATA_SYMBOLS 52u  /* 256 bits in groups of five, four bits of padding */
+#define HRP_CHARS 4u	 /* "npub", "nsec" */
+#define DATA_SYMBOLS 52u /* 256 bits in groups of five, four bits of padding */
 #define CHECK_SYMBOLS 6u
 #define SYMBOLS (DATA_SYMBOLS + CHECK_SYMBOLS)
 #define BECH32_CONST 1u
@@ -18,8 +19,7 @@ _Static_assert(HRP_CHARS + 1 + SYMBOLS == SL_NPUB_CHARS, "npub length");
 
 static const char charset[] = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 
-static uint32_t
-polymod_step(uint32_t chk, uint8_t symbol)
+static uint32_t polymod_step(uint32_t chk, uint8_t symbol)
 {
 	static const uint32_t gen[5] = {0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3};
 	uint32_t top = chk >> 25;
@@ -31,8 +31,7 @@ polymod_step(uint32_t chk, uint8_t symbol)
 }
 
 /* Checksum state after the prefix, expanded as BIP-173 says. */
-static uint32_t
-polymod_hrp(const char *hrp)
+static uint32_t polymod_hrp(const char *hrp)
 {
 	uint32_t chk = 1;
 
@@ -45,8 +44,7 @@ polymod_hrp(const char *hrp)
 }
 
 /* The whole table is read for every character: an nsec is a secret. -1 when it is no symbol. */
-static int
-symbol_of(char c)
+static int symbol_of(char c)
 {
 	int value = -1;
 
@@ -58,14 +56,12 @@ symbol_of(char c)
 	return value;
 }
 
-static char
-lower(char c)
+static char lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static int
-bech32_parse(uint8_t out[32], const char *hrp, const char *text)
+static int bech32_parse(uint8_t out[32], const char *hrp, const char *text)
 {
 	bool has_upper = false, has_lower = false;
 	uint32_t chk, acc = 0;
@@ -112,8 +108,7 @@ out:
 	return rc;
 }
 
-static void
-bech32_format(char text[SL_NPUB_SIZE], const char *hrp, const uint8_t data[32])
+static void bech32_format(char text[SL_NPUB_SIZE], const char *hrp, const uint8_t data[32])
 {
 	uint32_t chk = polymod_hrp(hrp), acc = 0;
 	unsigned bits = 0, n = 0;
@@ -143,32 +138,27 @@ bech32_format(char text[SL_NPUB_SIZE], const char *hrp, const uint8_t data[32])
 	sl_wipe(&acc, sizeof(acc));
 }
 
-int
-sl_npub_parse(uint8_t xonly[SL_XONLY_BYTES], const char *text)
+int sl_npub_parse(uint8_t xonly[SL_XONLY_BYTES], const char *text)
 {
 	return bech32_parse(xonly, "npub", text);
 }
 
-void
-sl_npub_format(char text[SL_NPUB_SIZE], const uint8_t xonly[SL_XONLY_BYTES])
+void sl_npub_format(char text[SL_NPUB_SIZE], const uint8_t xonly[SL_XONLY_BYTES])
 {
 	bech32_format(text, "npub", xonly);
 }
 
-int
-sl_nsec_parse(uint8_t secret[SL_SECRET_BYTES], const char *text)
+int sl_nsec_parse(uint8_t secret[SL_SECRET_BYTES], const char *text)
 {
 	return bech32_parse(secret, "nsec", text);
 }
 
-void
-sl_nsec_format(char text[SL_NPUB_SIZE], const uint8_t secret[SL_SECRET_BYTES])
+void sl_nsec_format(char text[SL_NPUB_SIZE], const uint8_t secret[SL_SECRET_BYTES])
 {
 	bech32_format(text, "nsec", secret);
 }
 
-int
-sl_hex_parse(uint8_t *out, size_t len, const char *text)
+int sl_hex_parse(uint8_t *out, size_t len, const char *text)
 {
 	size_t got = 0;
 
@@ -181,8 +171,7 @@ sl_hex_parse(uint8_t *out, size_t len, const char *text)
 	return 0;
 }
 
-void
-sl_hex_format(char *out, const uint8_t *data, size_t len)
+void sl_hex_format(char *out, const uint8_t *data, size_t len)
 {
 	sodium_bin2hex(out, 2 * len + 1, data, len);
 }

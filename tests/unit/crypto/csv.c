@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-static void
-cut(char *line, char **field)
+static void cut(char *line, char **field)
 {
 	static char empty[1];
 
@@ -19,8 +18,7 @@ cut(char *line, char **field)
 	}
 }
 
-unsigned
-csv_each(const char *file, void (*row)(char **field))
+unsigned csv_each(const char *file, void (*row)(char **field))
 {
 	char path[1024], *line = NULL, *field[CSV_COLUMNS_MAX];
 	unsigned rows = 0;

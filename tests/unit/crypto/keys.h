@@ -8,8 +8,7 @@
 #define KEY_A_SECRET "0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20"
 #define KEY_B_SECRET "b102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1fb0"
 
-static inline struct sl_identity *
-identity_from_hex(const char *hex)
+static inline struct sl_identity *identity_from_hex(const char *hex)
 {
 	uint8_t secret[32];
 	struct sl_identity *id;

@@ -4,8 +4,7 @@
 
 int sl_test_setup(int argc, char **argv);
 
-int
-sl_test_setup(int argc, char **argv)
+int sl_test_setup(int argc, char **argv)
 {
 	return sl_crypto_init();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One suite, run over every backend that this machine can run (those of smaller CPUs included), against libsodium one
- * message at a time, which in turn is held to RFC 8439.
+ * One suite, run over every backend that this machine can run (those of smaller CPUs included),
+ * against libsodium one message at a time, which in turn is held to RFC 8439.
  */
 #include "aead_backend.h"
 #include "sl_test.h"
@@ -21,8 +21,8 @@ static const struct sl_aead_backend *const all[] = {
 #define BACKENDS (sizeof(all) / sizeof(all[0]))
 
 /* RFC 8439, 2.8.2 and A.5, with associated data of 12 bytes: the one-message form only. */
-static void
-rfc_vector(const char *key_hex, const char *nonce_hex, const char *aad_hex, const char *text, const char *sealed_hex)
+static void rfc_vector(const char *key_hex, const char *nonce_hex, const char *aad_hex,
+	const char *text, const char *sealed_hex)
 {
 	size_t len = strlen(text);
 	uint8_t key[32], nonce[12], aad[12], sealed[400], got[400];
@@ -43,24 +43,36 @@ rfc_vector(const char *key_hex, const char *nonce_hex, const char *aad_hex, cons
 
 SL_TEST(aead_one, rfc8439)
 {
-	rfc_vector("808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f", "070000004041424344454647",
-		"50515253c0c1c2c3c4c5c6c7",
-		"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen "
+	rfc_vector("808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f",
+		"070000004041424344454647", "50515253c0c1c2c3c4c5c6c7",
+		"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for "
+		"the future, sunscreen "
 		"would be it.",
-		"d31a8d34648e60db7b86afbc53ef7ec2a4aded51296e08fea9e2b5a736ee62d63dbea45e8ca9671282fafb69da92728b"
-		"1a71de0a9e060b2905d6a5b67ecd3b3692ddbd7f2d778b8c9803aee328091b58fab324e4fad675945585808b4831d7bc"
+		"d31a8d34648e60db7b86afbc53ef7ec2a4aded51296e08fea9e2b5a736ee62d63dbea45e8ca9671282"
+		"fafb69da92728b"
+		"1a71de0a9e060b2905d6a5b67ecd3b3692ddbd7f2d778b8c9803aee328091b58fab324e4fad6759455"
+		"85808b4831d7bc"
 		"3ff4def08e4b7a9de576d26586cec64b61161ae10b594f09e26a7e902ecbd0600691");
-	rfc_vector("1c9240a5eb55d38af333888604f6b5f0473917c1402b80099dca5cbc207075c0", "000000000102030405060708",
-		"f33388860000000000004e91",
-		"Internet-Drafts are draft documents valid for a maximum of six months and may be updated, replaced, "
-		"or obsoleted by other documents at any time. It is inappropriate to use Internet-Drafts as reference "
-		"material or to cite them other than as /\xe2\x80\x9cwork in progress./\xe2\x80\x9d",
-		"64a0861575861af460f062c79be643bd5e805cfd345cf389f108670ac76c8cb24c6cfc18755d43eea09ee94e382d26b0"
-		"bdb7b73c321b0100d4f03b7f355894cf332f830e710b97ce98c8a84abd0b948114ad176e008d33bd60f982b1ff37c855"
-		"9797a06ef4f0ef61c186324e2b3506383606907b6a7c02b0f9f6157b53c867e4b9166c767b804d46a59b5216cde7a4e9"
-		"9040c5a40433225ee282a1b0a06c523eaf4534d7f83fa1155b0047718cbc546a0d072b04b3564eea1b422273f548271a"
-		"0bb2316053fa76991955ebd63159434ecebb4e466dae5a1073a6727627097a1049e617d91d361094fa68f0ff77987130"
-		"305beaba2eda04df997b714d6c6f2c29a6ad5cb4022b02709beead9d67890cbb22392336fea1851f38");
+	rfc_vector("1c9240a5eb55d38af333888604f6b5f0473917c1402b80099dca5cbc207075c0",
+		"000000000102030405060708", "f33388860000000000004e91",
+		"Internet-Drafts are draft documents valid for a maximum of six months and may be "
+		"updated, replaced, "
+		"or obsoleted by other documents at any time. It is inappropriate to use "
+		"Internet-Drafts as reference "
+		"material or to cite them other than as /\xe2\x80\x9cwork in "
+		"progress./\xe2\x80\x9d",
+		"64a0861575861af460f062c79be643bd5e805cfd345cf389f108670ac76c8cb24c6cfc18755d43eea0"
+		"9ee94e382d26b0"
+		"bdb7b73c321b0100d4f03b7f355894cf332f830e710b97ce98c8a84abd0b948114ad176e008d33bd60"
+		"f982b1ff37c855"
+		"9797a06ef4f0ef61c186324e2b3506383606907b6a7c02b0f9f6157b53c867e4b9166c767b804d46a5"
+		"9b5216cde7a4e9"
+		"9040c5a40433225ee282a1b0a06c523eaf4534d7f83fa1155b0047718cbc546a0d072b04b3564eea1b"
+		"422273f548271a"
+		"0bb2316053fa76991955ebd63159434ecebb4e466dae5a1073a6727627097a1049e617d91d361094fa"
+		"68f0ff77987130"
+		"305beaba2eda04df997b714d6c6f2c29a6ad5cb4022b02709beead9d67890cbb22392336fea1851f3"
+		"8");
 }
 
 SL_TEST(aead_one, refuses)
@@ -78,7 +90,8 @@ SL_TEST(aead_one, refuses)
 		SL_EXPECT_MEM(out, zero, sizeof(out));
 	}
 	for (size_t len = 0; len < 33; len++)
-		SL_EXPECT_EQ(sl_aead_open_one(out, sealed, sizeof(sealed), aad, len, nonce, key), -EBADMSG);
+		SL_EXPECT_EQ(sl_aead_open_one(out, sealed, sizeof(sealed), aad, len, nonce, key),
+			-EBADMSG);
 	SL_EXPECT_EQ(sl_aead_open_one(out, sealed, sizeof(sealed), aad, 33, nonce, key), 0);
 	SL_EXPECT_MEM(out, text, 100);
 	/* Nothing inside. */
@@ -104,7 +117,8 @@ SL_TEST(aead, list_and_names)
 	SL_EXPECT_EQ(n, 2);
 	SL_EXPECT(list[0] == &sl_aead_ipsec_mb);
 	SL_EXPECT(sl_aead_backend_find("sodium") == &sl_aead_sodium);
-	static const char *const unknown[] = {"", "Sodium", "sodium ", "ipsec", "ipsec-mb-avx2", "AUTO"};
+	static const char *const unknown[] = {
+		"", "Sodium", "sodium ", "ipsec", "ipsec-mb-avx2", "AUTO"};
 	for (unsigned i = 0; i < 6; i++) {
 		errno = 0;
 		SL_EXPECT(sl_aead_backend_find(unknown[i]) == NULL);
@@ -112,8 +126,7 @@ SL_TEST(aead, list_and_names)
 	}
 }
 
-static void
-oracle_seal(struct sl_aead_op *op)
+static void oracle_seal(struct sl_aead_op *op)
 {
 	uint8_t nonce[12];
 
@@ -122,8 +135,8 @@ oracle_seal(struct sl_aead_op *op)
 }
 
 /*
- * One packet in memory of its own: canary, aad, text, tag, canary, at any alignment; plain and sealed are what it
- * should hold.
+ * One packet in memory of its own: canary, aad, text, tag, canary, at any alignment; plain and
+ * sealed are what it should hold.
  */
 #define CANARY 64u
 
@@ -134,8 +147,7 @@ struct packet {
 	struct sl_aead_op op;
 };
 
-static void
-packet_fill(struct packet *p, uint32_t len, uint32_t slot)
+static void packet_fill(struct packet *p, uint32_t len, uint32_t slot)
 {
 	unsigned align = sl_test_rand() % 64;
 
@@ -161,17 +173,16 @@ packet_fill(struct packet *p, uint32_t len, uint32_t slot)
 	memcpy(p->memory, p->plain, p->total);
 }
 
-static void
-packet_free(struct packet *p)
+static void packet_free(struct packet *p)
 {
 	free(p->memory);
 	free(p->plain);
 	free(p->sealed);
 }
 
-/* After open: the text is plain again, and everything else (aad, tag, canaries) as it was sealed. */
-static void
-expect_opened(const struct packet *p)
+/* After open: the text is plain again, and everything else (aad, tag, canaries) as it was sealed.
+ */
+static void expect_opened(const struct packet *p)
 {
 	size_t at = (size_t)(p->text - p->memory);
 
@@ -181,8 +192,7 @@ expect_opened(const struct packet *p)
 }
 
 /* After a failed open: the text as it was sealed (in `before`) or zeros. */
-static void
-expect_kept_secret(const struct packet *p, const uint8_t *before)
+static void expect_kept_secret(const struct packet *p, const uint8_t *before)
 {
 	size_t at = (size_t)(p->text - p->memory), len = p->op.text_len;
 	bool same = memcmp(p->text, before + at, len) == 0, zero = true;
@@ -196,8 +206,7 @@ expect_kept_secret(const struct packet *p, const uint8_t *before)
 
 typedef void (*suite_fn)(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx);
 
-static void
-over_all(suite_fn fn)
+static void over_all(suite_fn fn)
 {
 	unsigned ran = 0;
 
@@ -219,8 +228,7 @@ over_all(suite_fn fn)
 	SL_EXPECT_GE(ran, 1);
 }
 
-static void
-limits(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
+static void limits(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
 {
 	struct sl_aead_ctx *other;
 
@@ -244,9 +252,8 @@ SL_TEST(aead, limits)
 }
 
 /* Link layer facts, 3.8: whole frames as the wire carries them. */
-static void
-frame(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, const char *key_hex, uint64_t counter, size_t len,
-	const char *plain_hex, const char *frame_hex)
+static void frame(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, const char *key_hex,
+	uint64_t counter, size_t len, const char *plain_hex, const char *frame_hex)
 {
 	uint8_t buf[64], want[64], plain[32], key[32];
 	struct sl_aead_op op = {buf + AAD, buf, key, counter, (uint32_t)len, 9};
@@ -263,12 +270,13 @@ frame(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, const char *key_
 	SL_EXPECT_EQ(op.slot, 9);
 }
 
-static void
-frames(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
+static void frames(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
 {
-	frame(b, ctx, "55c57f1a4f5d654e244d8f6b1299ea516737540dda4bdf9d08ced7c04c308894", 0, 5, "e803000051",
+	frame(b, ctx, "55c57f1a4f5d654e244d8f6b1299ea516737540dda4bdf9d08ced7c04c308894", 0, 5,
+		"e803000051",
 		"00000500887766550000000000000000f6a8593202dae14726501b3f8b05411929b374ef0b");
-	frame(b, ctx, "7c28d6047a4a009f2dc794ff59f32cf552646fb997b331f7ba91d24b617ccf77", 7, 6, "701101005007",
+	frame(b, ctx, "7c28d6047a4a009f2dc794ff59f32cf552646fb997b331f7ba91d24b617ccf77", 7, 6,
+		"701101005007",
 		"000506004433221107000000000000001683e251659865f0946903c4f44c447e7186629bfb24");
 }
 
@@ -277,8 +285,7 @@ SL_TEST(aead, frames_of_the_facts)
 	over_all(frames);
 }
 
-static void
-one_length(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, uint32_t len)
+static void one_length(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, uint32_t len)
 {
 	struct packet p;
 
@@ -290,12 +297,12 @@ one_length(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, uint32_t le
 	packet_free(&p);
 }
 
-static void
-every_length(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
+static void every_length(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
 {
 	for (uint32_t len = 0; len <= 2048 && !sl_test_failed(); len++)
 		one_length(b, ctx, len);
-	for (uint32_t len = 2049; len <= LEN_MAX && !sl_test_failed(); len += 1 + sl_test_rand() % 61)
+	for (uint32_t len = 2049; len <= LEN_MAX && !sl_test_failed();
+		len += 1 + sl_test_rand() % 61)
 		one_length(b, ctx, len);
 	one_length(b, ctx, LEN_MAX);
 }
@@ -305,8 +312,7 @@ SL_TEST(aead, every_length_against_the_oracle)
 	over_all(every_length);
 }
 
-static void
-counters(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
+static void counters(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
 {
 	for (unsigned bit = 0; bit < 64; bit++) {
 		struct packet p;
@@ -331,14 +337,14 @@ SL_TEST(aead, counters)
 	over_all(counters);
 }
 
-/* Text and tag end where memory ends, aad and key too: nothing may be read or written beyond any of them. */
+/* Text and tag end where memory ends, aad and key too: nothing may be read or written beyond any of
+ * them. */
 struct guarded {
 	uint8_t *map, *end;
 	size_t page;
 };
 
-static bool
-guarded_map(struct guarded *g)
+static bool guarded_map(struct guarded *g)
 {
 	g->page = (size_t)sysconf(_SC_PAGESIZE);
 	g->map = mmap(NULL, 6 * g->page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -348,8 +354,7 @@ guarded_map(struct guarded *g)
 	return mprotect(g->map + g->page, 4 * g->page, PROT_READ | PROT_WRITE) == 0;
 }
 
-static void
-guard_pages(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
+static void guard_pages(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
 {
 	struct guarded text, aad, key;
 	static uint8_t plain[3000];
@@ -385,15 +390,15 @@ SL_TEST(aead, guard_pages)
 	over_all(guard_pages);
 }
 
-static void
-tamper_packet(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, uint32_t len)
+static void tamper_packet(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, uint32_t len)
 {
 	struct packet p;
 	uint8_t *before;
 
 	packet_fill(&p, len, 0);
 	before = malloc(p.total);
-	/* Each bit of aad, text and tag, which lie one behind the other; then of the key; then of the counter. */
+	/* Each bit of aad, text and tag, which lie one behind the other; then of the key; then of
+	 * the counter. */
 	for (size_t bit = 0; bit < 8 * (AAD + len + TAG + 32 + 8); bit++) {
 		size_t at = bit / 8;
 		uint8_t mask = (uint8_t)(1u << bit % 8), *key = p.key + (at - AAD - len - TAG);
@@ -435,10 +440,10 @@ tamper_packet(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, uint32_t
 	packet_free(&p);
 }
 
-static void
-tampering(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
+static void tampering(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
 {
-	static const uint32_t lens[] = {0, 1, 5, 15, 16, 17, 63, 64, 65, 255, 256, 257, 512, 1024, 1400};
+	static const uint32_t lens[] = {
+		0, 1, 5, 15, 16, 17, 63, 64, 65, 255, 256, 257, 512, 1024, 1400};
 
 	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]) && !sl_test_failed(); i++)
 		tamper_packet(b, ctx, lens[i]);
@@ -449,8 +454,7 @@ SL_TEST(aead, tampering)
 	over_all(tampering);
 }
 
-static uint32_t
-random_len(void)
+static uint32_t random_len(void)
 {
 	static const uint32_t top[] = {1, 40, 100, 300, 1500, 2048, LEN_MAX + 1};
 
@@ -458,9 +462,9 @@ random_len(void)
 }
 
 /* Half of the packets of a burst share a key, as those of one session do. */
-static void
-burst(const struct sl_aead_backend *sealer, struct sl_aead_ctx *seal_ctx, const struct sl_aead_backend *opener,
-	struct sl_aead_ctx *open_ctx, unsigned n, unsigned bad_of_16)
+static void burst(const struct sl_aead_backend *sealer, struct sl_aead_ctx *seal_ctx,
+	const struct sl_aead_backend *opener, struct sl_aead_ctx *open_ctx, unsigned n,
+	unsigned bad_of_16)
 {
 	struct packet *p = calloc(n, sizeof(*p));
 	struct sl_aead_op *ops = calloc(n, sizeof(*ops));
@@ -479,7 +483,8 @@ burst(const struct sl_aead_backend *sealer, struct sl_aead_ctx *seal_ctx, const 
 		bad[i] = sl_test_rand() % 16 < bad_of_16;
 		good += !bad[i];
 		if (bad[i])
-			p[i].aad[sl_test_rand() % (AAD + p[i].op.text_len + TAG)] ^= (uint8_t)(1u << sl_test_rand() % 8);
+			p[i].aad[sl_test_rand() % (AAD + p[i].op.text_len + TAG)] ^=
+				(uint8_t)(1u << sl_test_rand() % 8);
 		before[i] = malloc(p[i].total);
 		memcpy(before[i], p[i].memory, p[i].total);
 	}
@@ -508,8 +513,7 @@ burst(const struct sl_aead_backend *sealer, struct sl_aead_ctx *seal_ctx, const 
 	free(bad);
 }
 
-static void
-bursts(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
+static void bursts(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
 {
 	static const unsigned bad_of_16[] = {0, 1, 8, 16};
 
@@ -550,8 +554,7 @@ struct work {
 	unsigned failures;
 };
 
-static void *
-seal_and_open(void *arg)
+static void *seal_and_open(void *arg)
 {
 	struct work *w = arg;
 	struct sl_aead_ctx *ctx = w->b->create(PACKETS);
@@ -560,7 +563,8 @@ seal_and_open(void *arg)
 	for (unsigned round = 0; round < 100; round++) {
 		for (unsigned i = 0; i < PACKETS; i++) {
 			memset(w->buf[i], (int)(round + i), sizeof(w->buf[i]));
-			ops[i] = (struct sl_aead_op){w->buf[i] + AAD, w->buf[i], w->key, round, 5 * (i % 60), i};
+			ops[i] = (struct sl_aead_op){
+				w->buf[i] + AAD, w->buf[i], w->key, round, 5 * (i % 60), i};
 		}
 		w->b->seal(ctx, ops, PACKETS);
 		w->failures += w->b->open(ctx, ops, PACKETS) != PACKETS;
@@ -572,8 +576,7 @@ seal_and_open(void *arg)
 	return NULL;
 }
 
-static void
-threads(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
+static void threads(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
 {
 	static struct work w[3];
 

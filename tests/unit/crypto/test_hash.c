@@ -7,8 +7,7 @@
 
 #include <stdlib.h>
 
-static void
-expect_sha256(const char *text, size_t len, const char *want_hex)
+static void expect_sha256(const char *text, size_t len, const char *want_hex)
 {
 	uint8_t got[32], want[32];
 
@@ -52,15 +51,15 @@ SL_TEST(hash, hkdf_rfc5869_case_3)
 
 	memset(ikm, 0x0b, sizeof(ikm));
 	sl_test_unhex(want, 42,
-		"8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8");
+		"8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96"
+		"c8");
 	sl_hkdf2(out1, out2, salt, ikm, sizeof(ikm));
 	SL_EXPECT_MEM(out1, want, 32);
 	SL_EXPECT_MEM(out2, want + 32, 10);
 }
 
 /* RFC 2104 in its plain form. */
-static void
-plain_hmac(uint8_t out[32], const uint8_t key[32], const uint8_t *data, size_t len)
+static void plain_hmac(uint8_t out[32], const uint8_t key[32], const uint8_t *data, size_t len)
 {
 	uint8_t buf[64 + 512], inner[64 + 32];
 
@@ -105,8 +104,7 @@ SL_TEST(hash, hkdf_against_plain_hmac)
 
 static unsigned kinds_seen;
 
-static void
-check_dh(char **f)
+static void check_dh(char **f)
 {
 	uint8_t secret[32], public[33], got[32], want[32];
 	secp256k1_pubkey point;
@@ -119,8 +117,7 @@ check_dh(char **f)
 	SL_EXPECT_MEM(got, want, 32);
 }
 
-static void
-check_hkdf(char **f)
+static void check_hkdf(char **f)
 {
 	uint8_t salt[32], ikm[32], out[64], want[64];
 	size_t len = strlen(f[2]) / 2;
@@ -132,8 +129,7 @@ check_hkdf(char **f)
 	SL_EXPECT_MEM(out, want, 64);
 }
 
-static void
-check_aead(char **f)
+static void check_aead(char **f)
 {
 	uint8_t key[32], nonce[12] = {0}, text[64], aad[64], want[80], got[80];
 	size_t len = strlen(f[3]) / 2, aad_len = strlen(f[4]) / 2;
@@ -147,8 +143,7 @@ check_aead(char **f)
 	SL_EXPECT_MEM(got, want, len + 16);
 }
 
-static void
-primitive(char **f)
+static void primitive(char **f)
 {
 	if (strcmp(f[0], "ecdh") == 0) {
 		kinds_seen |= 1;

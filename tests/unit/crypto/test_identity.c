@@ -16,19 +16,21 @@ static const struct {
 	const char *secret, *compressed, *npub, *addr, *ipv6, *nsec;
 } known[] = {
 	{KEY_A_SECRET, "0284bf7562262bbd6940085748f3be6afa52ae317155181ece31b66351ccffa4b0", NPUB_A,
-		"69e08d65cc3a6b9c2c2ac4bd405e4b0e", "fd69:e08d:65cc:3a6b:9c2c:2ac4:bd40:5e4b", NSEC_A},
+		"69e08d65cc3a6b9c2c2ac4bd405e4b0e", "fd69:e08d:65cc:3a6b:9c2c:2ac4:bd40:5e4b",
+		NSEC_A},
 	{KEY_B_SECRET, "035b5ddab24397e310e24d0a54ba85eaf4fe7d1866555156c7ac4558e674838a0e",
-		"npub1tdwa4vjrjl33pcjdpf2t4p027nl86xrx24g4d3avg4vwvayr3g8qhd84le", "8e302c287eb48d6268122fda760b7727",
-		"fd8e:302c:287e:b48d:6268:122f:da76:b77",
+		"npub1tdwa4vjrjl33pcjdpf2t4p027nl86xrx24g4d3avg4vwvayr3g8qhd84le",
+		"8e302c287eb48d6268122fda760b7727", "fd8e:302c:287e:b48d:6268:122f:da76:b77",
 		"nsec1kypqxpq9qcrsszg2pvxq6rs0zqg3yyc5z5tpwxqergd3c8g7r7cqzeynpz"},
 	{"0000000000000000000000000000000000000000000000000000000000000001",
 		"0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798",
-		"npub10xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqpkge6d", "132f39a98c31baaddba6525f5d43f295",
-		"fd13:2f39:a98c:31ba:addb:a652:5f5d:43f2", NULL},
+		"npub10xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqpkge6d",
+		"132f39a98c31baaddba6525f5d43f295", "fd13:2f39:a98c:31ba:addb:a652:5f5d:43f2",
+		NULL},
 	{"4242424242424242424242424242424242424242424242424242424242424242",
 		"0324653eac434488002cc06bbfb7f10fe18991e35f9fe4302dbea6d2353dc0ab1c",
-		"npub1y3jnatzrgjyqqtxqdwlm0ug0uxyerc6lnljrqtd75mfr20wq4vwqskmn49", "53d2280d23b40240f82bcf5482961129",
-		"fd53:d228:d23:b402:40f8:2bcf:5482:9611", NULL},
+		"npub1y3jnatzrgjyqqtxqdwlm0ug0uxyerc6lnljrqtd75mfr20wq4vwqskmn49",
+		"53d2280d23b40240f82bcf5482961129", "fd53:d228:d23:b402:40f8:2bcf:5482:9611", NULL},
 };
 
 SL_TEST(identity, known_values)
@@ -166,27 +168,46 @@ SL_TEST(text, bech32m_is_taken)
 	uint8_t got[32], want[32];
 
 	sl_test_unhex(want, 32, "84bf7562262bbd6940085748f3be6afa52ae317155181ece31b66351ccffa4b0");
-	SL_EXPECT_EQ(sl_npub_parse(got, "npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqgj8cme"), 0);
+	SL_EXPECT_EQ(sl_npub_parse(got,
+			     "npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqgj8cme"),
+		0);
 	SL_EXPECT_MEM(got, want, 32);
 	sl_test_unhex(want, 32, KEY_A_SECRET);
-	SL_EXPECT_EQ(sl_nsec_parse(got, "nsec1qypqxpq9qcrsszg2pvxq6rs0zqg3yyc5z5tpwxqergd3c8g7rusq5ug50x"), 0);
+	SL_EXPECT_EQ(sl_nsec_parse(got,
+			     "nsec1qypqxpq9qcrsszg2pvxq6rs0zqg3yyc5z5tpwxqergd3c8g7rusq5ug50x"),
+		0);
 	SL_EXPECT_MEM(got, want, 32);
 	/* BIP-173: all upper case is the same text. */
-	SL_EXPECT_EQ(sl_npub_parse(got, "NPUB1SJLH2C3X9W7KJSQG2AY080N2LFF2UVT325VPAN33KE34RN8L5JCQAWH57M"), 0);
+	SL_EXPECT_EQ(sl_npub_parse(got,
+			     "NPUB1SJLH2C3X9W7KJSQG2AY080N2LFF2UVT325VPAN33KE34RN8L5JCQAWH57M"),
+		0);
 }
 
 SL_TEST(text, bech32_rejects)
 {
 	static const char *const bad[] = {
 		"npub1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq", /* facts 2.4 */
-		"nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5", /* a valid nsec, facts 2.4 */
+		"nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5", /* a valid nsec,
+										      facts 2.4 */
 		NSEC_A,
-		"note1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqvy5f8n",  /* right checksum, other prefix */
-		"npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcpqcrprf",  /* padding not zero (lowest bit) */
-		"npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcgr6ncqx",  /* padding not zero (highest bit) */
-		"npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqawh57c",  /* a third checksum constant */
-		"npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcyjy4js",   /* right checksum, a symbol less */
-		"npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqqh7wer8", /* a symbol more */
+		"note1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqvy5f8n", /* right
+										      checksum,
+										      other prefix
+										    */
+		"npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcpqcrprf", /* padding not
+										      zero (lowest
+										      bit) */
+		"npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcgr6ncqx", /* padding not
+										      zero (highest
+										      bit) */
+		"npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqawh57c", /* a third
+										      checksum
+										      constant */
+		"npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcyjy4js", /* right checksum,
+										     a symbol less
+										   */
+		"npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqqh7wer8", /* a symbol more
+										     */
 		"NPUB1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqawh57m",  /* mixed case */
 		"84bf7562262bbd6940085748f3be6afa52ae317155181ece31b66351ccffa4b0",
 		"",
@@ -197,7 +218,9 @@ SL_TEST(text, bech32_rejects)
 		SL_EXPECT_MSG(sl_npub_parse(out, bad[i]) == -EINVAL, "accepted: %s", bad[i]);
 	SL_EXPECT_EQ(sl_npub_parse(out, NULL), -EINVAL);
 	SL_EXPECT_EQ(sl_nsec_parse(out, NPUB_A), -EINVAL);
-	SL_EXPECT_EQ(sl_nsec_parse(out, "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5"), 0);
+	SL_EXPECT_EQ(sl_nsec_parse(out,
+			     "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5"),
+		0);
 }
 
 SL_TEST(text, every_one_character_corruption)
@@ -214,14 +237,17 @@ SL_TEST(text, every_one_character_corruption)
 					continue;
 				memcpy(text, good, sizeof(text));
 				text[i] = (char)c;
-				if ((kind ? sl_nsec_parse(out, text) : sl_npub_parse(out, text)) != -EINVAL)
-					sl_test_fail(__FILE__, __LINE__, "character %u as %02x", i, c);
+				if ((kind ? sl_nsec_parse(out, text) : sl_npub_parse(out, text)) !=
+					-EINVAL)
+					sl_test_fail(
+						__FILE__, __LINE__, "character %u as %02x", i, c);
 			}
 		}
 		for (unsigned len = 0; len < SL_NPUB_CHARS; len++) {
 			memcpy(text, good, sizeof(text));
 			text[len] = '\0';
-			SL_EXPECT_EQ(kind ? sl_nsec_parse(out, text) : sl_npub_parse(out, text), -EINVAL);
+			SL_EXPECT_EQ(kind ? sl_nsec_parse(out, text) : sl_npub_parse(out, text),
+				-EINVAL);
 		}
 	}
 }
@@ -303,8 +329,10 @@ SL_TEST(remote_key, dh_is_the_same_from_both_sides)
 SL_TEST(remote_key, no_point)
 {
 	static const char *const bad[] = {
-		"eefdea4cdb677750a420fee807eacf21eb9898ae79b9768766e4faa04a2d4a34", /* not on the curve */
-		"fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc30", /* beyond the field */
+		"eefdea4cdb677750a420fee807eacf21eb9898ae79b9768766e4faa04a2d4a34", /* not on the
+										       curve */
+		"fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc30", /* beyond the
+										       field */
 		"0000000000000000000000000000000000000000000000000000000000000000",
 		"ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
 	};
@@ -318,8 +346,7 @@ SL_TEST(remote_key, no_point)
 	}
 }
 
-static void
-bip340(char **f)
+static void bip340(char **f)
 {
 	uint8_t secret[32], xonly[32], aux[32], msg[32], want[64], sig[64];
 	bool valid = strcmp(f[6], "TRUE") == 0;
@@ -355,19 +382,22 @@ SL_TEST(sign, announces_and_lookups_of_the_facts)
 		const char *preimage, *digest, *sig;
 	} cases[] = {
 		{KEY_A_SECRET, 48,
-			"69e08d65cc3a6b9c2c2ac4bd405e4b0e69e08d65cc3a6b9c2c2ac4bd405e4b0e010000000000000000f15365000000"
+			"69e08d65cc3a6b9c2c2ac4bd405e4b0e69e08d65cc3a6b9c2c2ac4bd405e4b0e0100000000"
+			"00000000f15365000000"
 			"00",
 			"48f1050a06f20f526a5f0d9bc34d4b7e3d0cd866514c3180179a2ca6e15b97b6",
 			"e0ac969b203919767d18bb03d99c0533c7bcc2ca8e57a0fb184cc4859edbfd52"
 			"b1702f19e4ad6999462275abf74751f09af7516f18b5c4ec9e721360a680ba05"},
 		{KEY_B_SECRET, 48,
-			"8e302c287eb48d6268122fda760b772769e08d65cc3a6b9c2c2ac4bd405e4b0e020000000000000005f15365000000"
+			"8e302c287eb48d6268122fda760b772769e08d65cc3a6b9c2c2ac4bd405e4b0e0200000000"
+			"00000005f15365000000"
 			"00",
 			"2da937e219879d5120dd24a94f957518fba0690b3d2065383d8f37bb6b2a5d0f",
 			"caed9e4e3f88b96479fe3c539bcae4664fd25954839501b2f11ff173984b3225"
 			"554bf40287fcffc7d7fba6940ddcb59d9b1c7b7b47e5669ad847318a9b13641e"},
 		{KEY_B_SECRET, 58,
-			"0807060504030201 8e302c287eb48d6268122fda760b7727 0200 8e302c287eb48d6268122fda760b7727"
+			"0807060504030201 8e302c287eb48d6268122fda760b7727 0200 "
+			"8e302c287eb48d6268122fda760b7727"
 			"69e08d65cc3a6b9c2c2ac4bd405e4b0e",
 			"29fdc312fdbd9c2f7b7555355c1f74429ec4460f7fa763611239170ccef152d8",
 			"d5fc27d3667d9720cf41bb93daf151c1ed9820841a88e0b815a77612c429bcdd"
@@ -406,7 +436,9 @@ SL_TEST(sign, every_bit_counts)
 	SL_EXPECT(sl_verify(again, msg, xonly));
 	SL_EXPECT(memcmp(sig, again, 64) != 0); /* fresh randomness */
 	for (unsigned bit = 0; bit < (64 + 32 + 32) * 8; bit++) {
-		uint8_t *at = bit < 512 ? sig + bit / 8 : bit < 768 ? msg + bit / 8 - 64 : xonly + bit / 8 - 96;
+		uint8_t *at = bit < 512	  ? sig + bit / 8
+			      : bit < 768 ? msg + bit / 8 - 64
+					  : xonly + bit / 8 - 96;
 		uint8_t mask = (uint8_t)(1u << bit % 8);
 
 		*at ^= mask;

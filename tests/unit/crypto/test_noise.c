@@ -27,10 +27,13 @@ static const struct vector vectors[] = {
 		EPH_R,
 		"1122334455667788",
 		"a1a2a3a4a5a6a7a8",
-		"034f355bdcb7cc0af728ef3cceb9615d90684bb5b2ca5f859ab0f0b704075871aa8dd0350b5f73a2fc3d8d2cd508"
-		"aa623fea35968f6099e85500b8226bf5b9611bdb08fa831d7baa7b24283749f1873c5aa85f5312cce510dc15e12b"
+		"034f355bdcb7cc0af728ef3cceb9615d90684bb5b2ca5f859ab0f0b704075871aa8dd0350b5f73a2fc"
+		"3d8d2cd508"
+		"aa623fea35968f6099e85500b8226bf5b9611bdb08fa831d7baa7b24283749f1873c5aa85f5312cce5"
+		"10dc15e12b"
 		"bf9876c1e093308682bb5b0e4987",
-		"02466d7fcae563e5cb09a0d1870bb580344804617879a14949cf22285f1bae3f27a103ae311f212743086b7228bf"
+		"02466d7fcae563e5cb09a0d1870bb580344804617879a14949cf22285f1bae3f27a103ae311f212743"
+		"086b7228bf"
 		"a306b54a627fa4d4199a50",
 		"524f81a0ba74699c4e8c6e38edc6242d4b48e4560acdaf840a333092a581057c",
 		"55c57f1a4f5d654e244d8f6b1299ea516737540dda4bdf9d08ced7c04c308894",
@@ -44,10 +47,13 @@ static const struct vector vectors[] = {
 		EPH_R,
 		"1122334455667788",
 		"a1a2a3a4a5a6a7a8",
-		"034f355bdcb7cc0af728ef3cceb9615d90684bb5b2ca5f859ab0f0b704075871aa8e6b5a16695fb2f2e28448a089"
-		"10eacd809fd1c53aa1b1cb24cfae6e7b18241bffd97b00d0976e3021af37832b198747f232e39839dbeac5c99b75"
+		"034f355bdcb7cc0af728ef3cceb9615d90684bb5b2ca5f859ab0f0b704075871aa8e6b5a16695fb2f2"
+		"e28448a089"
+		"10eacd809fd1c53aa1b1cb24cfae6e7b18241bffd97b00d0976e3021af37832b198747f232e39839db"
+		"eac5c99b75"
 		"e7f3abbda7ecd83cc937a4a4bf4e",
-		"02466d7fcae563e5cb09a0d1870bb580344804617879a14949cf22285f1bae3f27943611f401c210cb595eaf5e2d"
+		"02466d7fcae563e5cb09a0d1870bb580344804617879a14949cf22285f1bae3f27943611f401c210cb"
+		"595eaf5e2d"
 		"35252be400a551917ab01e",
 		"1593e60c0c4030bd606385d8d4685360715a7a225e53630f10de4cda20a847c6",
 		"10e51711a3c44b471f3423b52023eee97f1d8eefe405fcfd1629ca711f705dbf",
@@ -55,17 +61,17 @@ static const struct vector vectors[] = {
 	},
 };
 
-#define EXPECT_HEX(got, hex, len)                                                                                      \
-	do {                                                                                                           \
-		uint8_t want_[len];                                                                                    \
-		sl_test_unhex(want_, len, hex);                                                                        \
-		SL_EXPECT_MEM(got, want_, len);                                                                        \
+#define EXPECT_HEX(got, hex, len)                                                                  \
+	do {                                                                                       \
+		uint8_t want_[len];                                                                \
+		sl_test_unhex(want_, len, hex);                                                    \
+		SL_EXPECT_MEM(got, want_, len);                                                    \
 	} while (0)
 
-static void
-run_vector(const struct vector *v)
+static void run_vector(const struct vector *v)
 {
-	struct sl_identity *init = identity_from_hex(v->init_secret), *resp = identity_from_hex(v->resp_secret);
+	struct sl_identity *init = identity_from_hex(v->init_secret),
+			   *resp = identity_from_hex(v->resp_secret);
 	uint8_t eph_i[32], eph_r[32], epoch_i[8], epoch_r[8], got_epoch[8];
 	uint8_t msg1[SL_NOISE_MSG1_BYTES], msg2[SL_NOISE_MSG2_BYTES];
 	struct sl_noise_initiator i;
@@ -110,10 +116,10 @@ SL_TEST(noise, published_vectors)
 	}
 }
 
-static void
-row_as_vector(char **f)
+static void row_as_vector(char **f)
 {
-	struct vector v = {f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[9], f[10], f[11]};
+	struct vector v = {
+		f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[9], f[10], f[11]};
 	struct sl_identity *i = identity_from_hex(f[1]), *r = identity_from_hex(f[2]);
 
 	EXPECT_HEX(sl_identity_compressed(i), f[12], 33);
@@ -130,12 +136,14 @@ SL_TEST(noise, vectors_of_another_implementation)
 	SL_EXPECT_EQ(csv_each("noise-ik.csv", row_as_vector), 11);
 }
 
-/* Facts 3.8, each intermediate value: those that a state shows are read from it, the others made by its primitives. */
+/* Facts 3.8, each intermediate value: those that a state shows are read from it, the others made by
+ * its primitives. */
 SL_TEST(noise, intermediate_values)
 {
 	static const char name[] = "Noise_IK_secp256k1_ChaChaPoly_SHA256";
 	const struct vector *v = &vectors[0];
-	struct sl_identity *a = identity_from_hex(v->init_secret), *b = identity_from_hex(v->resp_secret);
+	struct sl_identity *a = identity_from_hex(v->init_secret),
+			   *b = identity_from_hex(v->resp_secret);
 	uint8_t eph_i[32], eph_r[32], epoch[8], h[32], ck[32], key[32], ee[32], even[33];
 	uint8_t msg1[SL_NOISE_MSG1_BYTES], msg2[SL_NOISE_MSG2_BYTES];
 	struct sl_noise_initiator i;
@@ -163,23 +171,29 @@ SL_TEST(noise, intermediate_values)
 	sl_hkdf2(ck, key, ck, i.es, 32);
 	EXPECT_HEX(ck, "7c1a6eb5765ba6b5e44f50c6c87a487c239e2333a6b4d224cad29c76cafe0cb8", 32);
 	EXPECT_HEX(key, "a51021dc90db5c6761128968cc5562895b7f07c1b0d2f6a66be87a8bcca6e90e", 32);
-	EXPECT_HEX(of_b.dh_static, "fc772f5af0bd0167c9d973f71406acefcc372ed445debceade69c530a35fcd63", 32);
-	EXPECT_HEX(i.sym.ck, "ff2cda8db91e90a40ce52a9e272b6ce382fc2aa72a701cb86e6efe81271720cf", 32);
-	EXPECT_HEX(i.sym.key, "23b81a7a7dce0e7b7f13af5859c2ca80e1a23668670b726cd5447c4c8e72e989", 32);
+	EXPECT_HEX(of_b.dh_static,
+		"fc772f5af0bd0167c9d973f71406acefcc372ed445debceade69c530a35fcd63", 32);
+	EXPECT_HEX(
+		i.sym.ck, "ff2cda8db91e90a40ce52a9e272b6ce382fc2aa72a701cb86e6efe81271720cf", 32);
+	EXPECT_HEX(
+		i.sym.key, "23b81a7a7dce0e7b7f13af5859c2ca80e1a23668670b726cd5447c4c8e72e989", 32);
 	SL_EXPECT_MEM(&r.sym, &i.sym, sizeof(r.sym));
 	memcpy(ck, i.sym.ck, 32);
 
 	sl_test_unhex(epoch, 8, v->epoch_r);
 	sl_noise_respond_write(&r, msg2, b, epoch, eph_r, &keys);
-	EXPECT_HEX(r.eph_remote, "034f355bdcb7cc0af728ef3cceb9615d90684bb5b2ca5f859ab0f0b704075871aa", 33);
+	EXPECT_HEX(r.eph_remote,
+		"034f355bdcb7cc0af728ef3cceb9615d90684bb5b2ca5f859ab0f0b704075871aa", 33);
 	EXPECT_HEX(msg2, "02466d7fcae563e5cb09a0d1870bb580344804617879a14949cf22285f1bae3f27", 33);
 	SL_ASSERT(sl_curve_parse(&point, msg2) == 0);
 	sl_curve_dh(ee, &point, eph_i);
 	EXPECT_HEX(ee, "fd264454c8f37c9c4b000f0672399b9c76011de71f489fd8a043e25e558226f9", 32);
 	sl_hkdf2(ck, key, ck, ee, 32);
 	EXPECT_HEX(ck, "e4467b6d691cab3271f04eb071353d077642c47f55cced8805bdb71a36583a83", 32);
-	EXPECT_HEX(r.sym.ck, "0a2d56877df209375e94edbd697ed0fbf05bfa1bc415a4fdbcc102cdd88730ae", 32);
-	EXPECT_HEX(r.sym.key, "edbea2fd05e1cafbbbb66c0c1fcec3af7771b9e5fb6df7492bc19a07ffe3954c", 32);
+	EXPECT_HEX(
+		r.sym.ck, "0a2d56877df209375e94edbd697ed0fbf05bfa1bc415a4fdbcc102cdd88730ae", 32);
+	EXPECT_HEX(
+		r.sym.key, "edbea2fd05e1cafbbbb66c0c1fcec3af7771b9e5fb6df7492bc19a07ffe3954c", 32);
 	EXPECT_HEX(r.sym.h, v->h, 32);
 
 	sl_noise_initiator_fini(&i);
@@ -200,8 +214,7 @@ struct setting {
 	struct sl_noise_keys keys_a, keys_b;
 };
 
-static bool
-set_up(struct setting *s)
+static bool set_up(struct setting *s)
 {
 	s->a = sl_identity_generate();
 	s->b = sl_identity_generate();
@@ -217,8 +230,7 @@ set_up(struct setting *s)
 	return true;
 }
 
-static void
-tear_down(struct setting *s)
+static void tear_down(struct setting *s)
 {
 	sl_noise_initiator_fini(&s->i);
 	sl_noise_responder_fini(&s->r);
@@ -228,8 +240,7 @@ tear_down(struct setting *s)
 	sl_identity_destroy(s->b);
 }
 
-static void
-expect_agreed(struct setting *s)
+static void expect_agreed(struct setting *s)
 {
 	uint8_t epoch[8];
 
@@ -271,9 +282,10 @@ SL_TEST(noise, fresh_ephemerals)
 }
 
 /*
- * Bit 0 of the ephemeral key's first byte names the parity of y. It is the one bit of either message that nothing
- * protects: DH takes x alone (D3) and h is no associated data (D1). Flipped, it changes h, which nobody uses, and
- * the keys come out the same. All other bits are covered by a tag.
+ * Bit 0 of the ephemeral key's first byte names the parity of y. It is the one bit of either
+ * message that nothing protects: DH takes x alone (D3) and h is no associated data (D1). Flipped,
+ * it changes h, which nobody uses, and the keys come out the same. All other bits are covered by a
+ * tag.
  */
 #define UNPROTECTED_BIT 0u
 
@@ -360,7 +372,8 @@ SL_TEST(noise, wrong_keys)
 	SL_EXPECT_EQ(sl_noise_respond_read(&r, s.msg1, other.b, NULL, NULL), -EBADMSG);
 	SL_EXPECT_EQ(sl_noise_respond_read(&r, s.msg1, s.a, NULL, NULL), -EBADMSG);
 	sl_noise_initiate(&i, msg1, s.a, &s.of_b, s.epoch_a, NULL);
-	/* A msg2 of another handshake, of ours with another responder, of an earlier attempt of our own. */
+	/* A msg2 of another handshake, of ours with another responder, of an earlier attempt of our
+	 * own. */
 	SL_EXPECT_EQ(sl_noise_initiator_read(&s.i, other.msg2, &s.keys_a, epoch), -EBADMSG);
 	SL_ASSERT(sl_noise_respond_read(&r, msg1, s.b, NULL, NULL) == 0);
 	sl_noise_respond_write(&r, msg2, other.b, s.epoch_b, NULL, &s.keys_a);
@@ -381,8 +394,7 @@ SL_TEST(noise, wrong_keys)
 static unsigned known_calls;
 static uint8_t known_xonly[32];
 
-static const struct sl_remote_key *
-known_fn(void *arg, const uint8_t xonly[SL_XONLY_BYTES])
+static const struct sl_remote_key *known_fn(void *arg, const uint8_t xonly[SL_XONLY_BYTES])
 {
 	known_calls++;
 	memcpy(known_xonly, xonly, 32);
@@ -398,7 +410,8 @@ SL_TEST(noise, known_peer)
 	SL_ASSERT(set_up(&s));
 	SL_ASSERT(set_up(&other));
 	SL_ASSERT(sl_remote_key_init(&half, sl_identity_xonly(s.a), NULL) == 0);
-	/* Found, found without a DH, not found, and a look-up that answers with another peer: all give the same. */
+	/* Found, found without a DH, not found, and a look-up that answers with another peer: all
+	 * give the same. */
 	struct sl_remote_key *const answers[] = {&s.of_a, &half, NULL, &other.of_a};
 
 	SL_ASSERT(sl_noise_respond_read(&s.r, s.msg1, s.b, NULL, NULL) == 0);
@@ -422,9 +435,10 @@ SL_TEST(noise, known_peer)
 	tear_down(&other);
 }
 
-/* msg1 as any stranger can make it: rightly sealed, with 33 bytes of his choice as the static key. */
-static void
-forge_msg1(uint8_t msg1[SL_NOISE_MSG1_BYTES], const struct setting *s, const uint8_t claimed[33], const uint8_t ss[32])
+/* msg1 as any stranger can make it: rightly sealed, with 33 bytes of his choice as the static key.
+ */
+static void forge_msg1(uint8_t msg1[SL_NOISE_MSG1_BYTES], const struct setting *s,
+	const uint8_t claimed[33], const uint8_t ss[32])
 {
 	static const char name[] = "Noise_IK_secp256k1_ChaChaPoly_SHA256";
 	static const uint8_t nonce[12];
@@ -466,7 +480,8 @@ SL_TEST(noise, forged_static_key)
 	}
 	/* No point of the curve. */
 	claimed[0] = 2;
-	sl_test_unhex(claimed + 1, 32, "eefdea4cdb677750a420fee807eacf21eb9898ae79b9768766e4faa04a2d4a34");
+	sl_test_unhex(claimed + 1, 32,
+		"eefdea4cdb677750a420fee807eacf21eb9898ae79b9768766e4faa04a2d4a34");
 	forge_msg1(msg1, &s, claimed, s.of_b.dh_static);
 	SL_EXPECT_EQ(sl_noise_respond_read(&r, msg1, s.b, NULL, NULL), -EBADMSG);
 	SL_EXPECT_EQ(sl_noise_respond_read(&r, msg1, s.b, known_fn, &s.of_a), -EBADMSG);

@@ -36,7 +36,8 @@ SL_TEST(nonce, hard_stop)
 	/* A refusal does not count on: the counter can never creep up to 2^64. */
 	SL_EXPECT(sl_nonce_used(&c) == SL_NONCE_LIMIT);
 
-	/* The last run may begin below the limit and end above it, which still is far from the protocol's end. */
+	/* The last run may begin below the limit and end above it, which still is far from the
+	 * protocol's end. */
 	c.next = SL_NONCE_LIMIT - 1;
 	SL_EXPECT(sl_nonce_reserve(&c, UINT32_MAX, &first));
 	SL_EXPECT(first == SL_NONCE_LIMIT - 1);
@@ -61,8 +62,7 @@ struct worker {
 	struct run runs[RUNS];
 };
 
-static void *
-reserve(void *arg)
+static void *reserve(void *arg)
 {
 	struct worker *w = arg;
 
@@ -78,8 +78,7 @@ reserve(void *arg)
 	return NULL;
 }
 
-static int
-by_first(const void *a, const void *b)
+static int by_first(const void *a, const void *b)
 {
 	const struct run *x = a, *y = b;
 
@@ -87,8 +86,7 @@ by_first(const void *a, const void *b)
 }
 
 /* Many threads at once: what they got are disjoint runs without a gap. Returns how many. */
-static unsigned
-race(struct sl_nonce *counter)
+static unsigned race(struct sl_nonce *counter)
 {
 	struct worker *w = calloc(THREADS, sizeof(*w));
 	struct run *all = calloc(THREADS * RUNS, sizeof(*all));
@@ -113,8 +111,9 @@ race(struct sl_nonce *counter)
 	qsort(all, n, sizeof(*all), by_first);
 	for (unsigned i = 0; i < n; i++) {
 		if (all[i].first != next) {
-			sl_test_fail(__FILE__, __LINE__, "run %u begins at %" PRIu64 ", want %" PRIu64, i,
-				all[i].first, next);
+			sl_test_fail(__FILE__, __LINE__,
+				"run %u begins at %" PRIu64 ", want %" PRIu64, i, all[i].first,
+				next);
 			break;
 		}
 		next += all[i].n;

@@ -3,16 +3,15 @@
 #include "sl_test.h"
 
 /*
- * The oracle is the table of the link layer facts, section 6.1, taken literally: bit d of the map stands for the
- * counter highest - d, and a jump shifts the map, one place at a time.
+ * The oracle is the table of the link layer facts, section 6.1, taken literally: bit d of the map
+ * stands for the counter highest - d, and a jump shifts the map, one place at a time.
  */
 struct oracle {
 	uint64_t highest;
 	bool map[SL_REPLAY_WINDOW];
 };
 
-static bool
-oracle_check(const struct oracle *o, uint64_t c)
+static bool oracle_check(const struct oracle *o, uint64_t c)
 {
 	if (c > o->highest)
 		return true;
@@ -21,8 +20,7 @@ oracle_check(const struct oracle *o, uint64_t c)
 	return !o->map[o->highest - c];
 }
 
-static void
-oracle_update(struct oracle *o, uint64_t c)
+static void oracle_update(struct oracle *o, uint64_t c)
 {
 	if (c > o->highest) {
 		uint64_t jump = c - o->highest;
@@ -45,8 +43,7 @@ struct pair {
 	struct oracle o;
 };
 
-static void
-start(struct pair *p)
+static void start(struct pair *p)
 {
 	memset(&p->r, 0xff, sizeof(p->r));
 	sl_replay_init(&p->r);
@@ -54,26 +51,26 @@ start(struct pair *p)
 }
 
 /* One frame: check, then (as if the AEAD had authenticated it) commit. */
-static void
-feed(struct pair *p, uint64_t c)
+static void feed(struct pair *p, uint64_t c)
 {
 	bool want = oracle_check(&p->o, c), got = sl_replay_check(&p->r, c);
 
 	if (got != want)
-		sl_test_fail(__FILE__, __LINE__, "check %" PRIu64 " with highest %" PRIu64 ": %d, want %d", c,
-			p->o.highest, got, want);
+		sl_test_fail(__FILE__, __LINE__,
+			"check %" PRIu64 " with highest %" PRIu64 ": %d, want %d", c, p->o.highest,
+			got, want);
 	got = sl_replay_commit(&p->r, c);
 	if (got != want)
-		sl_test_fail(__FILE__, __LINE__, "commit %" PRIu64 " with highest %" PRIu64 ": %d, want %d", c,
-			p->o.highest, got, want);
+		sl_test_fail(__FILE__, __LINE__,
+			"commit %" PRIu64 " with highest %" PRIu64 ": %d, want %d", c, p->o.highest,
+			got, want);
 	if (want)
 		oracle_update(&p->o, c);
 	SL_EXPECT(p->r.highest == p->o.highest);
 }
 
 /* Asks about everything near the window and far from it, without changing it. */
-static void
-compare_all(const struct pair *p)
+static void compare_all(const struct pair *p)
 {
 	uint64_t high = p->o.highest;
 
@@ -81,8 +78,9 @@ compare_all(const struct pair *p)
 		bool got = sl_replay_check(&p->r, high - d), want = oracle_check(&p->o, high - d);
 
 		if (got != want)
-			sl_test_fail(__FILE__, __LINE__, "highest %" PRIu64 " - %" PRIu64 ": %d, want %d", high, d,
-				got, want);
+			sl_test_fail(__FILE__, __LINE__,
+				"highest %" PRIu64 " - %" PRIu64 ": %d, want %d", high, d, got,
+				want);
 	}
 	for (uint64_t d = 1; d <= 5000 && high + d > high; d++)
 		SL_EXPECT(sl_replay_check(&p->r, high + d));
@@ -155,10 +153,12 @@ SL_TEST(replay, the_same_frame_twice_in_one_burst)
 	SL_EXPECT(!sl_replay_commit(&r, 78));
 }
 
-/* From every offset inside a word, every jump around the multiples that matter to a ring of words. */
+/* From every offset inside a word, every jump around the multiples that matter to a ring of words.
+ */
 SL_TEST(replay, jumps)
 {
-	static const uint64_t around[] = {0, 64, 128, 1984, 2048, 2112, 4032, 4096, 4160, 8192, 1ull << 32};
+	static const uint64_t around[] = {
+		0, 64, 128, 1984, 2048, 2112, 4032, 4096, 4160, 8192, 1ull << 32};
 	static const uint64_t bases[] = {0, 4096 - 64, 1ull << 32, UINT64_MAX - (1ull << 33)};
 	struct pair p;
 
@@ -166,7 +166,8 @@ SL_TEST(replay, jumps)
 		for (unsigned offset = 0; offset < 64; offset += 9) {
 			for (unsigned a = 0; a < sizeof(around) / sizeof(around[0]); a++) {
 				for (int d = -66; d <= 66; d += d < -3 || d > 2 ? 21 : 1) {
-					uint64_t first = bases[b] + 3000 + offset, next = first + around[a] + d;
+					uint64_t first = bases[b] + 3000 + offset,
+						 next = first + around[a] + d;
 
 					start(&p);
 					for (unsigned i = 0; i < 2100; i += 1 + i % 5)
@@ -229,7 +230,8 @@ SL_TEST(replay, random_traffic)
 	struct pair p;
 
 	for (unsigned run = 0; run < 60; run++) {
-		uint64_t next = run % 3 == 2 ? UINT64_MAX - sl_test_rand() % 60000 : sl_test_rand() % 5000;
+		uint64_t next =
+			run % 3 == 2 ? UINT64_MAX - sl_test_rand() % 60000 : sl_test_rand() % 5000;
 		unsigned spread = 1u << (1 + sl_test_rand() % 13);
 
 		start(&p);
