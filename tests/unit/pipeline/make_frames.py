@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes frames_scapy.h: frames built by scapy, which computes every length and checksum, with the verdict each
+"""Writes frames_scapy.h and seeds for the fuzz targets: frames built by scapy, which computes every length and checksum, with the verdict each
 must get. Run by hand when a frame is added; the result is committed so that tests need no scapy.
 The receiving port: see local_default() in pipeline_test.h."""
+import os
+
 from scapy.all import (ARP, Dot1AD, Dot1Q, Ether, ICMP, ICMPv6EchoRequest, ICMPv6EchoReply, ICMPv6ND_NA, ICMPv6ND_NS,
                        ICMPv6ND_RS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, ICMPv6PacketTooBig, IP, IPv6,
                        IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrRouting,
@@ -192,4 +194,16 @@ with open("frames_scapy.h", "w") as out:
         rows = [h[i:i + 100] for i in range(0, len(h), 100)]
         out.write("\n".join('\t\t"%s"' % r for r in rows) + "},\n")
     out.write("};\n")
+# Seeds of fuzz_frame and fuzz_neigh: their choice byte, their record header.
+corpus = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../fuzz/corpus")
+for folder in ("frame", "neigh"):
+    os.makedirs(os.path.join(corpus, folder), exist_ok=True)
+for name, b, verdict, kind, frm, off, ln, hints, vlan in frames:
+    choice = (vlan == 7) | (hints & 3) << 2 | (hints >> 2 & 1) << 4
+    with open(os.path.join(corpus, "frame", name), "wb") as out:
+        out.write(bytes([choice]) + b)
+    if kind == "NEIGH":
+        with open(os.path.join(corpus, "neigh", name), "wb") as out:
+            ask = bytes([2, 2, 0, 1 if b[12] == 0x86 else 0, 9]) # hold the peer, then the frame, then time
+            out.write(ask + b"\0" + len(b).to_bytes(2, "little") + b + b"\4" + bytes([200, 0]) + bytes(200))
 print(len(frames), "frames")

@@ -5,6 +5,19 @@
  */
 #include "net_test.h"
 
+uint16_t
+oracle_sum(uint16_t sum, const uint8_t *p, size_t len)
+{
+	uint32_t s = sum;
+
+	for (size_t i = 0; i < len; i += 2) {
+		s += (uint32_t)p[i] << 8 | (i + 1 < len ? p[i + 1] : 0);
+		if (s > 0xffff)
+			s -= 0xffff;
+	}
+	return (uint16_t)s;
+}
+
 struct view {
 	const struct sl_parse_local *l;
 	const uint8_t *f;

@@ -61,19 +61,6 @@ parse_copy(const struct sl_parse_local *local, const uint8_t *frame, size_t len,
 	return v;
 }
 
-uint16_t
-oracle_sum(uint16_t sum, const uint8_t *p, size_t len)
-{
-	uint32_t s = sum;
-
-	for (size_t i = 0; i < len; i += 2) {
-		s += (uint32_t)p[i] << 8 | (i + 1 < len ? p[i + 1] : 0);
-		if (s > 0xffff)
-			s -= 0xffff;
-	}
-	return (uint16_t)s;
-}
-
 static uint8_t *
 put(uint8_t *p, const void *bytes, size_t len)
 {

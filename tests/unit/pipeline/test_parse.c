@@ -18,7 +18,7 @@ from_addr(uint8_t from)
 	switch (from) {
 	case FROM_U4B:
 		a.transport = BOUND_ID;
-		/* fall through */
+		__attribute__((fallthrough));
 	case FROM_U4:
 		sl_test_unhex(a.u.ip4, 4, "c0000209");
 		break;
@@ -33,7 +33,7 @@ from_addr(uint8_t from)
 		break;
 	case FROM_ETH7:
 		a.vlan = 7;
-		/* fall through */
+		__attribute__((fallthrough));
 	case FROM_ETH:
 		a.kind = SL_ADDR_ETH;
 		a.transport = ETH_ID;
