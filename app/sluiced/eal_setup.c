@@ -172,6 +172,17 @@ struct args {
 	int n;
 	bool failed;
 };
+/* EAL keeps pointers into its arguments until its clean-up. */
+static struct args started;
+
+static void
+args_free(struct args *a)
+{
+	for (int i = 0; i < a->n; i++)
+		free(a->v[i]);
+	a->n = 0;
+}
+
 static void add(struct args *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void
 add(struct args *a, const char *fmt, ...)
@@ -240,10 +251,10 @@ sl_eal_start(const struct sl_eal_plan *plan, const struct sl_config *c, char why
 		rc = -EIO;
 	}
 out:
-	/* EAL keeps pointers into the arguments until its clean-up. */
 	if (rc)
-		for (int i = 0; i < a.n; i++)
-			free(a.v[i]);
+		args_free(&a);
+	else
+		started = a;
 	return rc;
 }
 
@@ -251,4 +262,5 @@ void
 sl_eal_stop(void)
 {
 	rte_eal_cleanup();
+	args_free(&started);
 }
