@@ -33,8 +33,24 @@ sl_put16be(uint8_t *p, uint16_t v)
 	p[1] = (uint8_t)v;
 }
 
-/* 32 bytes as four lanes; the compiler splits it where the CPU has no such registers. */
-typedef uint64_t sl_cksum_lanes __attribute__((vector_size(32)));
+/* As wide as the CPU the code is built for; the compiler splits it where there are no such registers. */
+#ifdef __AVX512F__
+#define SL_CKSUM_CHUNK 64
+#else
+#define SL_CKSUM_CHUNK 32
+#endif
+typedef uint64_t sl_cksum_lanes __attribute__((vector_size(SL_CKSUM_CHUNK)));
+
+/* Adds 8 bytes with end-around carry: modulo 2^64 - 1, of which 2^16 - 1 is a divisor. */
+static inline uint64_t
+sl_cksum_carry(uint64_t sum, const uint8_t *p)
+{
+	uint64_t w;
+
+	memcpy(&w, p, 8);
+	sum += w;
+	return sum + (sum < w);
+}
 
 static inline uint64_t
 sl_cksum_add16(uint64_t sum, uint16_t host_order)
@@ -55,31 +71,57 @@ sl_cksum_add(uint64_t sum, const void *data, size_t len)
 			w |= (uint64_t)p[i] << (8 * i);
 		return sum + (w & 0xffffffff) + (w >> 32);
 	}
-	if (len >= 64) {
-		const sl_cksum_lanes mask = {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff};
-		sl_cksum_lanes lo = {0, 0, 0, 0}, hi = {0, 0, 0, 0}, a, b;
+	if (len >= SL_CKSUM_CHUNK) {
+		/* all: the words' sum modulo 2^64; high: that of their upper halves, exact. Together they give the lower. */
+		sl_cksum_lanes all = {0}, high = {0}, v;
 
 		do {
-			memcpy(&a, p, sizeof(a));
-			memcpy(&b, p + 32, sizeof(b));
-			lo += (a & mask) + (b & mask);
-			hi += (a >> 32) + (b >> 32);
-			p += 64;
-			len -= 64;
-		} while (len >= 64);
-		lo += hi;
-		sum += lo[0] + lo[1] + lo[2] + lo[3];
+			memcpy(&v, p, sizeof(v));
+			all += v;
+			high += v >> 32;
+			p += sizeof(v);
+			len -= sizeof(v);
+		} while (len >= sizeof(v));
+		all = (all - (high << 32)) + high;
+		for (size_t i = 0; i < SL_CKSUM_CHUNK / 8; i++)
+			sum += all[i];
+		if (len == 0)
+			return sum;
 	}
-	for (; len >= 8; p += 8, len -= 8) {
-		memcpy(&w, p, 8);
-		sum += (w & 0xffffffff) + (w >> 32);
+	w = 0;
+	if (len & 32) {
+		w = sl_cksum_carry(sl_cksum_carry(w, p), p + 8);
+		w = sl_cksum_carry(sl_cksum_carry(w, p + 16), p + 24);
+		p += 32;
 	}
-	if (len) { /* the last 8 bytes are there: shift out those already added (little-endian hosts, as wire.c asserts) */
+	if (len & 16) {
+		w = sl_cksum_carry(sl_cksum_carry(w, p), p + 8);
+		p += 16;
+	}
+	if (len & 8) {
+		w = sl_cksum_carry(w, p);
+		p += 8;
+	}
+	sum += (w & 0xffffffff) + (w >> 32);
+	len &= 7;
+	if (len) { /* 8 bytes end here: shift out those already added (little-endian hosts, as wire.c asserts) */
 		memcpy(&w, p + len - 8, 8);
 		w >>= 64 - 8 * len;
 		sum += (w & 0xffffffff) + (w >> 32);
 	}
 	return sum;
+}
+
+/* The 20 bytes of an IPv4 header without options. */
+static inline uint64_t
+sl_cksum_ip4(const uint8_t *ip)
+{
+	uint64_t w[2];
+	uint32_t last;
+
+	memcpy(w, ip, 16);
+	memcpy(&last, ip + 16, 4);
+	return (w[0] & 0xffffffff) + (w[0] >> 32) + (w[1] & 0xffffffff) + (w[1] >> 32) + last;
 }
 
 /* To 16 bits in memory order, not complemented. 0 only when every byte was zero. */

@@ -190,7 +190,7 @@ sl_parse_fast_ip4(const struct sl_parse_local *local, const uint8_t *f, size_t l
 	/* 0/8, 127/8, 224/3 cannot be a peer */
 	if ((uint8_t)(ip[12] - 1) >= 223 || ip[12] == 127)
 		return false;
-	if (!(hints & SL_RX_IP_GOOD) && sl_cksum_fold(sl_cksum_add(0, ip, SL_IP4_BYTES)) != 0xffff)
+	if (!(hints & SL_RX_IP_GOOD) && sl_cksum_fold(sl_cksum_ip4(ip)) != 0xffff)
 		return false;
 	memcpy(&src, ip + 12, 4);
 	memcpy(&dst, ip + 16, 4);
