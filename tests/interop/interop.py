@@ -243,6 +243,10 @@ class Relay:
         except ValueError:
             return None
 
+    def peers_up(self):
+        return sum(p.get("state", p.get("connectivity")) in ("up", "connected")
+                   for p in (self.show("peers") or {}).get("peers", []))
+
 
 def fips_show(lab, n, what):
     r = lab.run(n, os.environ["SLUICE_FIPSCTL_BIN"], "-s", lab.path(f"fips-{n}.sock"), "show", what)
@@ -323,17 +327,17 @@ def iperf(lab, server, client, seconds):
 
 
 SCENARIOS = {
-    # name: (what links run over, which nodes dial the relay, which nodes the relay dials, TCP runs too)
-    "they dial us": ("udp4", "ab", "", True),
-    "we dial them": ("udp4", "", "ab", True),
-    "both dial": ("udp4", "ab", "ab", False),
-    "over IPv6": ("udp6", "a", "b", False),
-    "raw Ethernet": ("eth", "a", "b", False),
+    # name: (what links run over, which nodes dial the relay, which nodes the relay dials, TCP runs too, kill and restart)
+    "they dial us": ("udp4", "ab", "", True, False),
+    "we dial them": ("udp4", "", "ab", True, False),
+    "both dial": ("udp4", "ab", "ab", False, True),
+    "over IPv6": ("udp6", "a", "b", False, False),
+    "raw Ethernet": ("eth", "a", "b", False, False),
 }
 
 
 def scenario(rep, kind, name, args):
-    over, fips_dials, relay_dials, tcp = SCENARIOS[name]
+    over, fips_dials, relay_dials, tcp, restart = SCENARIOS[name]
     lab = Lab()
     try:
         relay = Relay(lab, kind, over, relay_dials)
@@ -357,6 +361,10 @@ def scenario(rep, kind, name, args):
                 mbps, secs = iperf(lab, server, client, args.seconds)
                 rep.ok(mbps > 1 and secs > args.seconds * 0.9,
                        f"{name}: iperf3 TCP {client} to {server}: {mbps:.0f} Mbit/s over {secs:.1f} s")
+        if restart:
+            relay = check_restarts(rep, lab, kind, name, over, relay_dials)
+        if args.soak:
+            check_soak(rep, lab, relay, kind, name, args.soak)
         if kind == "sluice":
             d = relay.show("drops")
             rep.ok(bool(d) and d.get("balanced") is True, f"{name}: the relay's counters balance")
@@ -368,6 +376,43 @@ def scenario(rep, kind, name, args):
     finally:
         atexit.unregister(lab.close)
         lab.close()
+
+
+def check_restarts(rep, lab, kind, name, over, relay_dials):
+    """
+    Kills and starts the relay, then a node. Links come back by themselves in both cases, traffic with the second: a
+    node of the reference drops what it knew of its partner's place when its root goes, and with the session to it still
+    established does not look it up again (routing facts, section 7), whoever the relay is.
+    """
+    def back(what, who, fn):
+        took = wait_for(what, 60, fn)
+        rep.ok(took is not None, f"{name}: {who} killed and started: {what} back" +
+               (f" after {took:.1f} s" if took is not None else ""))
+
+    lab.stop("relay", signal.SIGKILL)
+    time.sleep(1)
+    relay = Relay(lab, kind, over, relay_dials)
+    back("both links are", "relay", lambda: relay.peers_up() == 2 and all(fips_connected(lab, n) for n in "ab"))
+    lab.stop("fips-b", signal.SIGKILL)
+    time.sleep(1)
+    lab.start("b", "fips-b", os.environ["SLUICE_FIPS_BIN"], "-c", lab.path("fips-b.yaml"))
+    introduced = [False]
+
+    def traffic():
+        introduced[0] = introduced[0] or introduce(lab, "b", "a")
+        return introduced[0] and ping(lab, "b", "a", 1, wait=5)[1] == 1
+
+    back("traffic is", "node b", traffic)
+    return relay
+
+
+def check_soak(rep, lab, relay, kind, name, seconds):
+    """Pings for longer than a key lives: the rekeys of either side lose nothing."""
+    sent, got, rtt = ping(lab, "a", "b", seconds * 20, 0.05, wait=30)
+    rep.ok(sent == seconds * 20 and got == sent, f"{name}: {seconds} s of pings: {got} of {sent} answered, mean {rtt} ms")
+    if kind == "sluice":
+        rekeys = [p.get("rekeys", 0) for p in (relay.show("peers") or {}).get("peers", [])]
+        rep.ok(seconds < 150 or (rekeys and min(rekeys) > 0), f"{name}: rekeys on each link: {rekeys}")
 
 
 def check_tree(rep, lab, relay, kind, name):
@@ -405,6 +450,7 @@ def main():
     ap.add_argument("--pings", type=int, default=100)
     ap.add_argument("--seconds", type=int, default=10, help="of each iperf3 run, 0 = none")
     ap.add_argument("--scenario", choices=SCENARIOS, action="append")
+    ap.add_argument("--soak", type=int, default=0, metavar="SECONDS", help="of pings at the end, over 150 to see rekeys")
     ap.add_argument("--keep", action="store_true", help="wait before taking the namespaces down")
     args = ap.parse_args()
     rep = Report()
