@@ -267,7 +267,10 @@ rig_destroy(struct rig *r)
 
 	sl_dataplane_stop(r->dp);
 	rig_expect_balance(r);
-	rig_poll(r, true); /* what is in rings between workers, and to control */
+	if (r->dp->ports[0].started)
+		rig_poll(r, true); /* what is in rings between workers, and to control */
+	while (sl_dataplane_poll(r->dp, 256, r->now_us))
+		;
 	for (uint16_t port = 0; port < RIG_PORTS; port++)
 		while (rig_receive(r, port, frame))
 			;

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BENCH_H
+#define BENCH_H
+/* What the benches of one process share: EAL without devices, medians. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <rte_eal.h>
+
+/* 0 or -1. memory_mb: EAL's, ordinary pages. */
+static inline int
+bench_eal_init(unsigned memory_mb)
+{
+	static char text[10][48];
+	static char *argv[11];
+	static const char *const fixed[] = {"bench", "--no-huge", "--no-pci", "--no-telemetry", "--no-shconf",
+		"--log-level=4", "--lcores=0@0", "-m"};
+	unsigned n = 0;
+
+	for (; n < sizeof(fixed) / sizeof(fixed[0]); n++)
+		snprintf(text[n], sizeof(text[n]), "%s", fixed[n]);
+	snprintf(text[n++], sizeof(text[0]), "%u", memory_mb);
+	snprintf(text[n++], sizeof(text[0]), "--file-prefix=sl_bench_%d", (int)getpid());
+	for (unsigned i = 0; i < n; i++)
+		argv[i] = text[i];
+	return rte_eal_init((int)n, argv) < 0 ? -1 : 0;
+}
+
+static inline int
+bench_compare(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+struct bench_figure {
+	double median, p10, p90;
+};
+/* Sorts v. */
+static inline struct bench_figure
+bench_figure(double *v, unsigned n)
+{
+	qsort(v, n, sizeof(*v), bench_compare);
+	return (struct bench_figure){.median = v[n / 2], .p10 = v[n / 10], .p90 = v[n - 1 - n / 10]};
+}
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Workers on their lcores: traffic from the test's thread, control's turns in between, sessions that come and go. */
+#include "rows.h"
+#include <rte_cycles.h>
+
+struct flow {
+	struct rig *r;
+	struct rig_peer *a, *b;
+	/* b's keys by index: frames sealed before a change arrive after it */
+	struct rig_peer old_b;
+	uint8_t *got; /* by sequence number */
+	uint32_t sent, received, wrong;
+};
+
+static void
+flow_send(struct flow *f)
+{
+	uint8_t payload[64] = {3}, msg[RIG_FRAME_MAX];
+
+	memcpy(payload + 1, &f->sent, 4);
+	f->sent++;
+	rig_send_datagram(f->r, f->a, &f->b->addr, 0, 64, 1280, payload, sizeof(payload), msg);
+}
+
+/* Opens with whichever session the frame names; the counters of two workers may interleave. */
+static void
+flow_receive(struct flow *f)
+{
+	uint8_t frame[RIG_FRAME_MAX], text[RIG_FRAME_MAX];
+	size_t len;
+
+	while ((len = rig_receive(f->r, 1, frame)) != 0) {
+		const uint8_t *p = frame + rig_outer(f->b);
+		uint8_t nonce[12] = {0};
+		const struct rig_peer *by = NULL;
+		uint32_t seq;
+
+		if (memcmp(frame, f->b->mac, 6) != 0)
+			continue;
+		by = sl_get32(p + 4) == f->b->index ? f->b : sl_get32(p + 4) == f->old_b.index ? &f->old_b : NULL;
+		memcpy(nonce + 4, p + 8, 8);
+		if (!by || sl_aead_open_one(text, p + 16, len - rig_outer(f->b) - 16, p, 16, nonce, by->recv) != 0) {
+			f->wrong++;
+			continue;
+		}
+		memcpy(&seq, text + 4 + 36 + 1, 4);
+		if (seq >= f->sent || f->got[seq]++)
+			f->wrong++;
+		f->received++;
+	}
+}
+
+/* Until nothing more comes and the counters stand still. */
+static void
+settle(struct flow *f)
+{
+	uint64_t rx = 0, last = UINT64_MAX;
+
+	for (unsigned quiet = 0; quiet < 5;) {
+		struct sl_worker_stats s;
+
+		rte_delay_us_sleep(2000);
+		sl_dataplane_poll(f->r->dp, 256, sl_dataplane_now_us());
+		flow_receive(f);
+		rx = 0;
+		for (uint16_t w = 0; w < f->r->config.workers; w++) {
+			sl_dataplane_worker_stats(f->r->dp, w, &s);
+			rx += s.rx;
+		}
+		quiet = rx == last && rte_ring_empty(f->r->in[0]) ? quiet + 1 : 0;
+		last = rx;
+	}
+}
+
+/* New sessions for both ends every so often, the old ones retired while frames are on their way. */
+static void
+under_load(uint16_t workers, bool rekey)
+{
+	enum { TOTAL = 60000, EVERY = 1500 };
+	const struct rig_config config = {.workers = workers, .idle_sleep_us = 50};
+	struct flow f = {.r = rig_create(&config), .got = calloc(1, TOTAL)};
+	struct rig_peer retired_a = {0};
+	uint32_t unknown_sent = 0;
+
+	SL_ASSERT(f.r);
+	f.a = rig_peer_add(f.r, SL_ADDR_UDP4, 0, (uint16_t)(workers - 1));
+	f.b = rig_peer_add(f.r, SL_ADDR_UDP4, 1, 0);
+	SL_ASSERT(sl_dataplane_start(f.r->dp) == 0);
+	while (f.sent < TOTAL) {
+		for (unsigned i = 0; i < 32 && f.sent < TOTAL; i++)
+			flow_send(&f);
+		/* No more on the way than the smallest ring holds: the workers share two CPUs with us and each other. */
+		for (unsigned i = 0; i < 100000 && f.sent - f.received > 400; i++) {
+			rte_delay_us_sleep(20);
+			flow_receive(&f);
+		}
+		sl_dataplane_poll(f.r->dp, 256, sl_dataplane_now_us());
+		if (!rekey || f.sent % EVERY >= 32)
+			continue;
+		/* b: control flips the egress; what was sealed before is still on its way. */
+		settle(&f);
+		f.old_b = *f.b;
+		struct sl_session *old = f.b->session;
+		rig_session_install(f.r, f.b, 0);
+		sl_session_retire(f.r->table, old);
+		/* a: a new session beside the old one, then the old one goes; its frames are strangers' from then on. */
+		for (unsigned i = 0; i < 8 && f.sent < TOTAL; i++)
+			flow_send(&f);
+		settle(&f);
+		retired_a = *f.a;
+		rig_session_install(f.r, f.a, (uint16_t)((workers - 1) * (f.sent / EVERY % 2)));
+		sl_session_retire(f.r->table, retired_a.session);
+		uint8_t packet[128], frame[256], hb = SL_MSG_HEARTBEAT;
+		struct sl_session gone = {.rx_index = retired_a.session->rx_index};
+
+		retired_a.session = &gone;
+		rig_inject(f.r, 0, frame, rig_wrap(f.r, f.a, frame, packet, rig_seal(packet, &retired_a, 1, 0, 1, &hb, 1)));
+		unknown_sent++;
+	}
+	settle(&f);
+	sl_dataplane_stop(f.r->dp);
+	flow_receive(&f);
+	SL_EXPECT_EQ(f.received, TOTAL);
+	SL_EXPECT_EQ(f.wrong, 0);
+	SL_EXPECT_EQ(rig_verdict(f.r, SL_FORWARD), TOTAL);
+	SL_EXPECT_EQ(rig_verdict(f.r, SL_DROP_UNKNOWN_INDEX), unknown_sent);
+	if (workers > 1)
+		SL_EXPECT_GT(rig_verdict(f.r, SL_HANDOFF), 0);
+	/* Nothing waits for a grace period once all are idle. */
+	sl_dataplane_poll(f.r->dp, 256, sl_dataplane_now_us());
+	SL_EXPECT_EQ(f.r->dp->reclaim.count, 0);
+	rig_destroy(f.r);
+	free(f.got);
+}
+
+SL_TEST(workers, one)
+{
+	under_load(1, false);
+}
+SL_TEST(workers, one_rekeys)
+{
+	under_load(1, true);
+}
+SL_TEST(workers, two_rekey_and_hand_over)
+{
+	under_load(2, true);
+}
+SL_TEST(workers, three)
+{
+	under_load(3, false);
+}
+
+/* More workers than lcores: a clear error, nothing runs. */
+SL_TEST(workers, too_few_lcores)
+{
+	const struct rig_config config = {.workers = 4};
+	struct rig *r = rig_create(&config);
+
+	SL_ASSERT(r);
+	SL_EXPECT_EQ(sl_dataplane_start(r->dp), -ENOSPC);
+	rig_destroy(r);
+}
+
+/* --- reclaiming ----------------------------------------------------------------------------------------------------- */
+
+static void
+count_reclaimed(void *arg, void *obj)
+{
+	(void)obj;
+	++*(unsigned *)arg;
+}
+
+/* Nothing is given back while a worker may hold it; control never waits; order is kept beyond the first queue's size. */
+SL_TEST(workers, reclaim_never_waits)
+{
+	struct rig *r = rig_create(NULL);
+	unsigned reclaimed = 0;
+
+	SL_ASSERT(r);
+	rte_rcu_qsbr_thread_online(r->dp->reclaim.qsbr, 0); /* a worker that does not come back */
+	for (unsigned i = 0; i < 1000; i++)
+		sl_dataplane_reclaim(r->dp, count_reclaimed, &reclaimed, NULL);
+	for (unsigned i = 0; i < 10; i++)
+		sl_dataplane_poll(r->dp, 256, r->now_us);
+	SL_EXPECT_EQ(reclaimed, 0);
+	rte_rcu_qsbr_quiescent(r->dp->reclaim.qsbr, 0);
+	sl_dataplane_poll(r->dp, 256, r->now_us);
+	SL_EXPECT_EQ(reclaimed, 256); /* a turn's budget */
+	for (unsigned i = 0; i < 3; i++)
+		sl_dataplane_poll(r->dp, 256, r->now_us);
+	SL_EXPECT_EQ(reclaimed, 1000);
+	rte_rcu_qsbr_thread_offline(r->dp->reclaim.qsbr, 0);
+	rig_destroy(r);
+}
