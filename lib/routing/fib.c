@@ -92,7 +92,7 @@ touched(const struct sl_fib *f, const struct hop_entry *h, uint64_t hash, uint32
 {
 	const struct sl_coord_data *d = __atomic_load_n(&f->coords->entries[coord_id].data, __ATOMIC_ACQUIRE);
 
-	if (!newer(h->epoch, f->floor) || newer(f->body->peers[h->peer_id].epoch, h->epoch))
+	if (!newer(h->epoch, f->floor))
 		return true;
 	if (!d || !sl_node_same(&d->key, &h->dest) || rows_changed(f, d, h->epoch))
 		return true;
@@ -101,7 +101,7 @@ touched(const struct sl_fib *f, const struct hop_entry *h, uint64_t hash, uint32
 	for (uint32_t i = 0; i < f->recent_count; i++) {
 		const struct sl_fib_change *c = &f->recent[i];
 
-		/* Another peer moved: it matters when it competes, by its filter or, down the tree, anyhow. */
+		/* A peer moved, perhaps the one of the answer: it matters if it competes, by its filter or down the tree. */
 		if (newer(c->epoch, h->epoch) && c->peer_id < f->body->id_limit &&
 			((h->coord_id & BY_TREE) || sl_fib_claims(f, c->peer_id, d)))
 			return true;

@@ -13,7 +13,6 @@
 
 #define RECORDS 16384 /* the reference keeps 4096; more does not show on the wire */
 #define RECORDS_PER_PEER 4096
-#define NONE UINT32_MAX
 
 struct record {
 	uint64_t id;
@@ -25,7 +24,7 @@ struct record {
 
 struct sl_recent {
 	uint32_t head, count; /* ring: the oldest, how many */
-	uint32_t chain[RECORDS];
+	uint32_t chain[RECORDS]; /* index + 1; 0 = empty, so that calloc'ed pages stay unbacked until used */
 	struct record ring[RECORDS];
 };
 
@@ -37,7 +36,6 @@ sl_lookup_init(struct sl_router *r)
 	if (!t)
 		return -ENOMEM;
 	r->recent_lookups = t;
-	/* 0 = empty, so that an unused table costs no memory: indices are kept one higher. */
 	return 0;
 }
 
@@ -141,8 +139,8 @@ answer(struct sl_router *r, struct sl_route_peer *p, const struct sl_lookup_requ
  * To whom: the target itself if it is adjacent; tree peers whose filter claims it; if there is none, the other peers
  * whose filter does. Never back to where it came from, nor to the one who asks (section 15, safe local choices).
  */
-static uint32_t
-fan_out(struct sl_router *r, const struct sl_route_peer *from, const struct sl_lookup_request *q, const uint8_t *msg,
+uint32_t
+sl_lookup_fan_out(struct sl_router *r, const struct sl_route_peer *from, const struct sl_lookup_request *q, const uint8_t *msg,
 	size_t len, bool dry)
 {
 	struct sl_route_peer *target = sl_router_peer_by_addr(r, &q->target);
@@ -183,12 +181,12 @@ relay(struct sl_router *r, struct sl_route_peer *p, struct sl_lookup_request *q)
 	}
 	q->ttl--;
 	len = sl_lookup_request_build(r->scratch, SL_SCRATCH_BYTES, q);
-	if (!len || !fan_out(r, p, q, r->scratch, len, true)) {
+	if (!len || !sl_lookup_fan_out(r, p, q, r->scratch, len, true)) {
 		sl_route_count(r, SL_ROUTE_LOOKUP_NO_PEER);
 		return;
 	}
 	(void)sl_stamps_take(&r->lookup_stamps, r, &q->target, r->config.lookup_forward_min_us);
-	if (fan_out(r, p, q, r->scratch, len, false))
+	if (sl_lookup_fan_out(r, p, q, r->scratch, len, false))
 		sl_route_count(r, SL_ROUTE_LOOKUP_FORWARDED);
 }
 
@@ -203,6 +201,11 @@ sl_lookup_request_message(struct sl_router *r, struct sl_route_peer *p, const ui
 		return;
 	}
 	forget_old(r);
+	/* The reference takes its own request for a stranger's when it comes back, and then relays the answer away. */
+	if (sl_quest_is_own(r, q.request_id)) {
+		sl_route_count(r, SL_ROUTE_LOOKUP_OWN_RETURNED);
+		return;
+	}
 	if (find(r, q.request_id)) {
 		sl_route_count(r, SL_ROUTE_LOOKUP_DUPLICATE);
 		return;
@@ -235,6 +238,8 @@ sl_lookup_response_message(struct sl_router *r, struct sl_route_peer *p, const u
 		sl_route_count(r, SL_ROUTE_LOOKUP_MALFORMED);
 		return;
 	}
+	if (sl_quest_response(r, &a))
+		return;
 	rec = find(r, a.request_id);
 	if (!rec) {
 		sl_route_count(r, SL_ROUTE_RESPONSE_UNSOLICITED);

@@ -8,8 +8,8 @@
  * router's own, changed in place under the rules of their headers, and live as long as the router.
  *
  * Epochs number the snapshots. What a worker remembers carries the epoch it was made (or last confirmed) in; what has
- * changed since is told by: `floor` (own coordinates changed: everything up to it is void), each peer's epoch, the last
- * changes of peers' coordinates, the matrix's row epochs, the coordinate entry's serial.
+ * changed since is told by: `floor` (own coordinates changed: everything up to it is void), the last changes of peers'
+ * coordinates, the matrix's row epochs, the coordinate entry's serial.
  */
 #include "coords.h"
 #include "filter.h"
@@ -20,7 +20,6 @@ struct sl_fib_peer {
 	struct sl_node_addr addr;
 	const struct sl_node_addr *path; /* root first; NULL = ancestry unknown */
 	double cost;
-	uint32_t epoch; /* peer up, or its coordinates changed */
 	uint16_t path_len;
 	uint16_t mtu;
 	uint8_t up;

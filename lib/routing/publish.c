@@ -45,7 +45,6 @@ peer_fill(const struct sl_router *r, struct sl_fib_peer *f, const struct sl_rout
 
 	f->addr = p->addr;
 	f->cost = p->cost;
-	f->epoch = p->path_epoch;
 	f->mtu = p->mtu;
 	f->up = 1;
 	f->can_send = 1;
@@ -143,7 +142,6 @@ note_changes(struct sl_router *r, uint32_t epoch)
 		if (!p->path_dirty)
 			continue;
 		p->path_dirty = false;
-		p->path_epoch = epoch;
 		if (!r->own_path_dirty)
 			note_change(r, p->id, epoch);
 	}

@@ -244,6 +244,7 @@ sl_router_destroy(struct sl_router *r)
 	sl_publish_unload(r);
 	sl_coords_fini(&r->coords);
 	sl_filter_matrix_fini(&r->matrix);
+	sl_quest_fini(r);
 	sl_lookup_fini(r);
 	sl_stamps_fini(&r->lookup_stamps);
 	sl_stamps_fini(&r->signal_stamps);
@@ -482,6 +483,8 @@ sl_router_tick(struct sl_router *r, uint64_t now_us)
 	r->now_us = now_us;
 	next = sl_tree_tick(r);
 	at = sl_filter_tick(r);
+	next = at < next ? at : next;
+	at = sl_quest_tick(r);
 	next = at < next ? at : next;
 	at = coords_tick(r);
 	next = at < next ? at : next;

@@ -7,7 +7,8 @@
  *	tree.c		declarations in and out, parent selection
  *	announce.c	FilterAnnounce in and out, what is merged for whom
  *	publish.c	snapshots for the workers
- *	lookup.c	requests and responses
+ *	lookup.c	requests and responses of others
+ *	quest.c		lookups of our own
  *	datagram.c	datagrams that control handles, error signals
  *	router.c	life, peers, time;  info.c  what the operator sees
  *
@@ -62,7 +63,6 @@ struct sl_route_peer {
 	/* publish.c: what the matrix holds in this peer's column, when it differs from `filter` */
 	bool column_dirty;
 	bool path_dirty; /* coordinates changed, or the peer is new */
-	uint32_t path_epoch;
 	uint8_t column[SL_FILTER_BYTES];
 
 	bool measured;
@@ -100,6 +100,7 @@ struct sl_stamps {
 };
 
 struct sl_recent; /* lookup.c */
+struct sl_quest;  /* quest.c: a lookup of our own under way */
 
 struct sl_router {
 	struct sl_router_config config;
@@ -140,6 +141,8 @@ struct sl_router {
 	bool congested;
 
 	struct sl_recent *recent_lookups;
+	struct sl_quest *quests;
+	uint32_t quest_count;
 	struct sl_stamps lookup_stamps, signal_stamps;
 	struct sl_bucket answer_bucket;
 	uint64_t expiry_us; /* next slice of the coordinate cache's expiry */
@@ -247,8 +250,18 @@ int sl_lookup_init(struct sl_router *r) SL_MUST_CHECK;
 void sl_lookup_fini(struct sl_router *r);
 void sl_lookup_request_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
 void sl_lookup_response_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
-uint64_t sl_lookup_tick(struct sl_router *r);
-void sl_lookup_peer_gone(struct sl_router *r, struct sl_route_peer *p);
+/*
+ * Sends a built request on (routing facts, 11.3, step 9); from NULL = our own. Returns how many got it; dry = would get it.
+ */
+uint32_t sl_lookup_fan_out(struct sl_router *r, const struct sl_route_peer *from, const struct sl_lookup_request *q,
+	const uint8_t *msg, size_t len, bool dry);
+
+/* quest.c */
+bool sl_quest_is_own(const struct sl_router *r, uint64_t request_id);
+/* False when the response is not ours. */
+bool sl_quest_response(struct sl_router *r, const struct sl_lookup_response *a);
+uint64_t sl_quest_tick(struct sl_router *r);
+void sl_quest_fini(struct sl_router *r);
 
 /* datagram.c */
 struct sl_hop sl_router_hop(struct sl_router *r, const struct sl_node_addr *dest);

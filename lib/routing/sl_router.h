@@ -52,6 +52,8 @@ struct sl_router_sink {
 	void (*local)(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t flags);
 	/* Call fn(fn_arg, obj) once no worker can hold obj. NULL = at once. */
 	void (*reclaim)(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
+	/* A lookup of ours ended: found (coordinates are cached; path_mtu 0 = unknown) or given up. May be NULL. */
+	void (*lookup_done)(void *arg, const struct sl_node_addr *target, bool found, uint16_t path_mtu);
 };
 
 /* unix_s: wall clock at start, seconds. NULL and errno. identity and sink outlive it. */
@@ -96,6 +98,13 @@ void sl_router_too_big(struct sl_router *r, const uint8_t *msg, size_t len, uint
 /* A datagram of our own making to dest (end nodes, tests). 0, -ENETUNREACH (no next hop) or the sink's error. */
 int sl_router_originate(struct sl_router *r, const struct sl_node_addr *dest, const uint8_t *payload, size_t len,
 	uint64_t now_us) SL_MUST_CHECK;
+
+/*
+ * Looks for a node's coordinates: asks at 0, 1, 3 and 7 s, gives up at 15 s; ends in sink.lookup_done. Relays need this
+ * for themselves only (end nodes and tests do). 0; -EALREADY (under way); -EHOSTUNREACH (no peer's filter claims it);
+ * -ENOMEM; -EINVAL (ourselves).
+ */
+int sl_router_lookup(struct sl_router *r, const uint8_t xonly[SL_XONLY_BYTES], uint64_t now_us) SL_MUST_CHECK;
 
 /* Runs what is due; returns when to call again at the latest. */
 uint64_t sl_router_tick(struct sl_router *r, uint64_t now_us);

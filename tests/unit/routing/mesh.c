@@ -71,6 +71,17 @@ on_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t 
 	memcpy(n->last, msg, n->last_len);
 }
 
+static void
+on_lookup_done(void *arg, const struct sl_node_addr *target, bool found, uint16_t path_mtu)
+{
+	struct mesh_node *n = arg;
+
+	(void)target;
+	(void)path_mtu;
+	n->found += found;
+	n->not_found += !found;
+}
+
 static int
 by_addr(const void *a, const void *b)
 {
@@ -109,7 +120,8 @@ mesh_create(uint32_t count, uint32_t max_links, const struct sl_router_config *c
 	qsort(m->nodes, count, sizeof(*m->nodes), by_addr);
 	for (uint32_t i = 0; i < count; i++) {
 		struct mesh_node *n = &m->nodes[i];
-		struct sl_router_sink sink = {.arg = n, .send = on_send, .local = on_local};
+		struct sl_router_sink sink = {.arg = n, .send = on_send, .local = on_local,
+			.lookup_done = on_lookup_done};
 
 		n->mesh = m;
 		n->index = i;
@@ -288,14 +300,11 @@ put_coords(uint8_t *p, const struct mesh_node *n)
 	return 2 + len * 16;
 }
 
-bool
-mesh_setup(struct mesh *m, uint32_t a, uint32_t b)
+static bool
+setup(struct mesh *m, uint32_t a, uint32_t b)
 {
 	uint8_t payload[2048] = {1, 0, 0, 0, 0};
 	size_t len = 5;
-	struct sl_node_addr own[SL_PATH_MAX + 1];
-	uint8_t wire[SL_PATH_MAX * 16 + 16];
-	uint32_t n = sl_router_coords(m->nodes[b].router, own, SL_PATH_MAX + 1);
 
 	len += put_coords(payload + len, &m->nodes[a]);
 	len += put_coords(payload + len, &m->nodes[b]);
@@ -303,10 +312,36 @@ mesh_setup(struct mesh *m, uint32_t a, uint32_t b)
 	len += 2;
 	memset(payload + len, 0xab, 4);
 	len += 4;
-	/* The end node knows the destination's coordinates from a lookup. */
-	memcpy(wire, own, n * 16);
-	if (sl_coords_insert(&m->nodes[a].router->coords, &m->nodes[b].addr, wire, n, 0,
+	return send_and_run(m, a, b, payload, len);
+}
+
+bool
+mesh_setup_known(struct mesh *m, uint32_t a, uint32_t b)
+{
+	return setup(m, a, b);
+}
+
+bool
+mesh_setup(struct mesh *m, uint32_t a, uint32_t b)
+{
+	struct sl_node_addr own[SL_PATH_MAX + 1];
+	uint32_t n = sl_router_coords(m->nodes[b].router, own, SL_PATH_MAX + 1);
+
+	if (sl_coords_insert(&m->nodes[a].router->coords, &m->nodes[b].addr, own[0].bytes, n, 0,
 		    (uint32_t)(m->now_us / 1000000)) != 0)
 		return false;
-	return send_and_run(m, a, b, payload, len);
+	return setup(m, a, b);
+}
+
+bool
+mesh_lookup(struct mesh *m, uint32_t a, uint32_t b)
+{
+	uint64_t found = m->nodes[a].found;
+
+	if (sl_router_lookup(m->nodes[a].router, sl_identity_xonly(m->nodes[b].id), m->now_us) != 0)
+		return false;
+	m->nodes[a].next_tick_us = m->now_us;
+	for (unsigned i = 0; i < 160 && m->nodes[a].found == found && m->nodes[a].router->quests; i++)
+		mesh_run(m, 100000);
+	return m->nodes[a].found == found + 1;
 }

@@ -27,6 +27,7 @@ struct mesh_node {
 	uint8_t last[2048];
 	size_t last_len;
 	uint64_t sent[256]; /* by message type */
+	uint64_t found, not_found; /* lookups of its own */
 };
 
 struct mesh_event {
@@ -54,12 +55,17 @@ void mesh_destroy(struct mesh *m);
 void mesh_link(struct mesh *m, uint32_t a, uint32_t b);
 void mesh_unlink(struct mesh *m, uint32_t a, uint32_t b);
 void mesh_run(struct mesh *m, uint64_t for_us);
-/* Restarts a node: links go down at its neighbours and come up again, with nothing remembered by the node. */
 uint32_t mesh_peer_id(const struct mesh *m, uint32_t node, uint32_t neighbour);
 /* Everyone has the same root, and own coordinates equal the parent's plus self, all the way. */
 bool mesh_agrees(const struct mesh *m, uint32_t root);
-/* A session set-up frame (both coordinates) from a to b, as an end node sends it; true when b got it. */
+/*
+ * A session set-up frame (both coordinates) from a to b, as an end node sends it once it knows b's coordinates (here: told
+ * by the test, or left as a lookup found them); true when b got it.
+ */
 bool mesh_setup(struct mesh *m, uint32_t a, uint32_t b);
+bool mesh_setup_known(struct mesh *m, uint32_t a, uint32_t b);
+/* A lookup by a for b through the mesh; true when it was answered. */
+bool mesh_lookup(struct mesh *m, uint32_t a, uint32_t b);
 /* Plain data from a to b; true when b got it. */
 bool mesh_data(struct mesh *m, uint32_t a, uint32_t b);
 
