@@ -9,6 +9,10 @@
  * Invariant: a message that does not authenticate leaves the state as it was, so a forged msg2
  * cannot end an attempt. A state belongs to one thread. States and results hold secrets:
  * sl_noise_*_fini() / sl_wipe() them.
+ *
+ * One bit of either message is protected by nothing: the parity of the ephemeral key (bit 0 of byte
+ * 0). Flipped, it changes h, which nobody uses, and the keys are the same (D1 and D3). So two msg1
+ * that differ may be one and the same handshake.
  */
 #include "sl_identity.h"
 
