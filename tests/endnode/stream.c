@@ -228,11 +228,15 @@ data(struct stream_rx *rx, uint64_t sequence, uint64_t sent_ns, size_t len, uint
 		rx->reordered++;
 	stream_histogram_add(&rx->latency, latency);
 	stream_histogram_add(&rx->recent, latency);
-	if (rx->last_ns && now_ns - rx->last_ns > STREAM_GAP_NS) {
-		rx->latest_gap_ns = now_ns - rx->last_ns;
-		rx->gaps++;
-		if (rx->latest_gap_ns > rx->longest_gap_ns)
-			rx->longest_gap_ns = rx->latest_gap_ns;
+	if (rx->last_ns) {
+		uint64_t silence = now_ns - rx->last_ns;
+
+		if (silence > rx->longest_gap_ns)
+			rx->longest_gap_ns = silence;
+		if (silence > STREAM_GAP_NS) {
+			rx->latest_gap_ns = silence;
+			rx->gaps++;
+		}
 	}
 	rx->last_ns = now_ns;
 }

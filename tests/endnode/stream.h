@@ -59,7 +59,8 @@ struct stream_rx {
 	bool ended;
 	bool hello, heard; /* a hello has come; it said that ours had */
 	uint64_t last_ns;  /* when the latest good data payload came */
-	uint64_t longest_gap_ns, latest_gap_ns, gaps; /* silences of more than STREAM_GAP_NS between two of them */
+	uint64_t longest_gap_ns; /* silence between two of them, over lives of the sender too */
+	uint64_t latest_gap_ns, gaps; /* those of more than STREAM_GAP_NS */
 	struct stream_histogram latency, recent; /* since the start; since recent was last cleared */
 	uint64_t *seen;	   /* bitmap by sequence */
 	size_t seen_words;

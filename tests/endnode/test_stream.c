@@ -166,3 +166,20 @@ SL_TEST(stream, quantiles)
 			"%llu ns reads as %f us", (unsigned long long)ns, stream_histogram_us(&h, 0.5));
 	}
 }
+
+SL_TEST(stream, silences)
+{
+	struct stream_rx rx;
+	uint8_t p[LEN];
+	const uint64_t at_ms[] = {1, 2, 52, 53, 353, 354};
+
+	stream_rx_init(&rx);
+	for (uint64_t i = 0; i < 6; i++) {
+		build(p, 3, i);
+		stream_rx_payload(&rx, p, LEN, at_ms[i] * 1000000);
+	}
+	SL_EXPECT_EQ(rx.longest_gap_ns, 300000000);
+	SL_EXPECT_EQ(rx.latest_gap_ns, 300000000);
+	SL_EXPECT_EQ(rx.gaps, 1);
+	stream_rx_fini(&rx);
+}
