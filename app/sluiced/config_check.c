@@ -226,7 +226,8 @@ check_peers(struct sl_config *c, struct sl_conf_error *error)
 				"peers[]: no addresses to dial (connect_policy: manual waits for the peer to dial us)");
 		if (p->connect_policy == SL_CONF_ON_DEMAND)
 			sl_config_warn(c, p->at, "peers[].connect_policy: on_demand does nothing, as in FIPS: the peer is not dialled");
-		qsort(p->addresses, p->address_count, sizeof(*p->addresses), by_priority);
+		if (p->address_count)
+			qsort(p->addresses, p->address_count, sizeof(*p->addresses), by_priority);
 	}
 	return 0;
 }
