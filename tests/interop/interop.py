@@ -408,7 +408,7 @@ def check_restarts(rep, lab, kind, name, over, relay_dials):
 
 def check_soak(rep, lab, relay, kind, name, seconds):
     """Pings for longer than a key lives: the rekeys of either side lose nothing."""
-    sent, got, rtt = ping(lab, "a", "b", seconds * 20, 0.05, wait=30)
+    sent, got, rtt = ping(lab, "a", "b", seconds * 20, 0.05, wait=120 + seconds / 4)
     rep.ok(sent == seconds * 20 and got == sent, f"{name}: {seconds} s of pings: {got} of {sent} answered, mean {rtt} ms")
     if kind == "sluice":
         rekeys = [p.get("rekeys", 0) for p in (relay.show("peers") or {}).get("peers", [])]
