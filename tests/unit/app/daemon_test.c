@@ -71,7 +71,7 @@ write_config(const char *extra)
 	snprintf(text, sizeof(text),
 		"node: {identity: {persistent: true}, control: {socket_path: %s/control.sock}}\n"
 		"transports: {udp: {bind_addr: \"0.0.0.0:2121\"}}\n"
-		"dataplane:\n  idle_sleep_us: 200\n  pools: {mbufs: 2048}\n  hop_cache: 1024\n"
+		"dataplane:\n  idle_sleep_us: 200\n  pools: {mbufs: 4096}\n  hop_cache: 1024\n"
 		"  memory: {huge_pages: \"no\"}\n"
 		"  ports:\n    - {name: p0, device: net_null0, addresses: [192.0.2.1/24]}\n"
 		"    - {name: p1, device: net_ring0, addresses: [198.51.100.1/24, \"2001:db8::1/64\"]}\n%s",
@@ -390,6 +390,40 @@ SL_TEST(daemon, slow_and_many_clients)
 	poll(NULL, 0, 100);
 	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "status"), 0);
 	stop_daemon(pid);
+	remove_dir();
+}
+
+SL_TEST(daemon, profiles)
+{
+	static const char *const names[] = {"generic", "af_packet", "af_xdp", "memif"};
+	char extra[512];
+	pid_t pid;
+
+	make_dir();
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(extra, sizeof(extra), "      profile: %s\n  profiles_dir: " SLUICE_SOURCE "/drivers-config\n", names[i]);
+		/* The profile continues the last port. */
+		write_config("    - name: p2\n      device: net_null2\n");
+		{
+			FILE *f = fopen(in_dir("relay.yaml"), "a");
+
+			SL_ASSERT(f != NULL);
+			fputs(extra, f);
+			fclose(f);
+		}
+		pid = start_daemon();
+		SL_ASSERT(pid > 0);
+		snprintf(extra, sizeof(extra), "port p2 is net_null2, profile %s", names[i]);
+		SL_EXPECT_MSG(strstr(output_of("log"), extra) != NULL, "%s", output_of("log"));
+		stop_daemon(pid);
+	}
+	snprintf(extra, sizeof(extra), "    - {name: p2, device: net_null2, profile: mine}\n  profiles_dir: %s\n", dir);
+	write_config(extra);
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
+	SL_EXPECT(strstr(output_of("out"), "mine.yaml: cannot be read") != NULL);
+	write_text(in_dir("mine.yaml"), "driver: mine\nrx_descriptors: many\n");
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
+	SL_EXPECT(strstr(output_of("out"), "mine.yaml:2:1: 'rx_descriptors' is no key of a profile, or its value") != NULL);
 	remove_dir();
 }
 
