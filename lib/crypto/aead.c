@@ -6,7 +6,12 @@
 #include <sodium.h>
 
 /* Best first. */
-static const struct sl_aead_backend *const backends[] = {&sl_aead_ipsec_mb, &sl_aead_sodium, NULL};
+static const struct sl_aead_backend *const backends[] = {
+	&sl_aead_ipsec_mb,
+#ifdef AEAD_AVX512
+	&sl_aead_avx512,
+#endif
+	&sl_aead_sodium, NULL};
 
 const struct sl_aead_backend *const *sl_aead_backends(void)
 {

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SL_AEAD_AVX512_CHACHA_H
+#define SL_AEAD_AVX512_CHACHA_H
+/*
+ * ChaCha20 (RFC 8439, 2.3) for sixteen lanes at once: vector register w holds word w of sixteen states, one a lane, so a
+ * quarter round is the same twelve instructions as for one block. What a lane computes is free: its own key, nonce and
+ * block number. docs/aead-engine.md tells the whole story.
+ *
+ * Invariant of every function here: of a packet's memory only the bytes in its mask are read or written.
+ * Private to the AVX-512 engine; compiled with its instruction set.
+ */
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define CHACHA_LANES 16u
+
+/*
+ * Sixteen lanes' inputs, transposed. A lane's block at step k has number block + k and its text at text + 64 * k, so
+ * that nothing here has to change while a lane stays in one packet.
+ */
+struct chacha_lanes {
+	uint32_t key[8][CHACHA_LANES];
+	uint32_t nonce_lo[CHACHA_LANES], nonce_hi[CHACHA_LANES]; /* the nonce's first word is always zero */
+	uint32_t block[CHACHA_LANES];
+	uintptr_t text[CHACHA_LANES];
+} __attribute__((aligned(64)));
+
+/* The one-time Poly1305 keys of sixteen packets, as eight 64-bit lanes want them: r and s, low and high halves. */
+struct poly_keys {
+	uint64_t r_lo[8], r_hi[8], s_lo[8], s_hi[8];
+} __attribute__((aligned(64)));
+
+enum chacha_out {
+	CHACHA_KEYS,   /* words 0 to 7 become one-time keys: no transposition needed */
+	CHACHA_FULL,   /* all lanes have 64 bytes of text */
+	CHACHA_MASKED, /* some have fewer or none */
+};
+
+/* One step of one set of lanes. */
+struct chacha_unit {
+	const struct chacha_lanes *lanes;
+	const uint64_t *mask;	/* CHACHA_MASKED: which of its 64 bytes each lane has */
+	struct poly_keys *keys; /* CHACHA_KEYS: two of them */
+	uint32_t step;
+	enum chacha_out out;
+};
+
+#define ADD_(x, a, b) x[a] = _mm512_add_epi32(x[a], x[b])
+#define XRL_(x, d, a, n) x[d] = _mm512_rol_epi32(_mm512_xor_si512(x[d], x[a]), n)
+
+/* The same third of a quarter round for four independent columns (or diagonals). */
+#define THIRD_(x, n, a0, b0, d0, a1, b1, d1, a2, b2, d2, a3, b3, d3)                                                   \
+	do {                                                                                                           \
+		ADD_(x, a0, b0);                                                                                       \
+		ADD_(x, a1, b1);                                                                                       \
+		ADD_(x, a2, b2);                                                                                       \
+		ADD_(x, a3, b3);                                                                                       \
+		XRL_(x, d0, a0, n);                                                                                    \
+		XRL_(x, d1, a1, n);                                                                                    \
+		XRL_(x, d2, a2, n);                                                                                    \
+		XRL_(x, d3, a3, n);                                                                                    \
+	} while (0)
+
+#define COLUMN_A_(x, n) THIRD_(x, n, 0, 4, 12, 1, 5, 13, 2, 6, 14, 3, 7, 15)
+#define COLUMN_C_(x, n) THIRD_(x, n, 8, 12, 4, 9, 13, 5, 10, 14, 6, 11, 15, 7)
+#define DIAGONAL_A_(x, n) THIRD_(x, n, 0, 5, 15, 1, 6, 12, 2, 7, 13, 3, 4, 14)
+#define DIAGONAL_C_(x, n) THIRD_(x, n, 10, 15, 5, 11, 12, 6, 8, 13, 7, 9, 14, 4)
+
+#define DOUBLE_ROUND_1_(x)                                                                                             \
+	do {                                                                                                           \
+		COLUMN_A_(x, 16);                                                                                      \
+		COLUMN_C_(x, 12);                                                                                      \
+		COLUMN_A_(x, 8);                                                                                       \
+		COLUMN_C_(x, 7);                                                                                       \
+		DIAGONAL_A_(x, 16);                                                                                    \
+		DIAGONAL_C_(x, 12);                                                                                    \
+		DIAGONAL_A_(x, 8);                                                                                     \
+		DIAGONAL_C_(x, 7);                                                                                     \
+	} while (0)
+
+/* Two states in step: while one waits for its rotations the other computes. All 32 registers are in use. */
+#define DOUBLE_ROUND_2_(x, y)                                                                                          \
+	do {                                                                                                           \
+		COLUMN_A_(x, 16);                                                                                      \
+		COLUMN_A_(y, 16);                                                                                      \
+		COLUMN_C_(x, 12);                                                                                      \
+		COLUMN_C_(y, 12);                                                                                      \
+		COLUMN_A_(x, 8);                                                                                       \
+		COLUMN_A_(y, 8);                                                                                       \
+		COLUMN_C_(x, 7);                                                                                       \
+		COLUMN_C_(y, 7);                                                                                       \
+		DIAGONAL_A_(x, 16);                                                                                    \
+		DIAGONAL_A_(y, 16);                                                                                    \
+		DIAGONAL_C_(x, 12);                                                                                    \
+		DIAGONAL_C_(y, 12);                                                                                    \
+		DIAGONAL_A_(x, 8);                                                                                     \
+		DIAGONAL_A_(y, 8);                                                                                     \
+		DIAGONAL_C_(x, 7);                                                                                     \
+		DIAGONAL_C_(y, 7);                                                                                     \
+	} while (0)
+
+#define CHACHA_INLINE static inline __attribute__((always_inline))
+
+/* "expa" "nd 3" "2-by" "te k" */
+#define CHACHA_C0 0x61707865
+#define CHACHA_C1 0x3320646e
+#define CHACHA_C2 0x79622d32
+#define CHACHA_C3 0x6b206574
+
+CHACHA_INLINE __m512i
+chacha_counter(const struct chacha_unit *u)
+{
+	return _mm512_add_epi32(_mm512_load_si512(u->lanes->block), _mm512_set1_epi32((int)u->step));
+}
+
+CHACHA_INLINE void
+chacha_load(__m512i x[16], const struct chacha_unit *u)
+{
+	const struct chacha_lanes *l = u->lanes;
+
+	x[0] = _mm512_set1_epi32(CHACHA_C0);
+	x[1] = _mm512_set1_epi32(CHACHA_C1);
+	x[2] = _mm512_set1_epi32(CHACHA_C2);
+	x[3] = _mm512_set1_epi32(CHACHA_C3);
+	x[4] = _mm512_load_si512(l->key[0]);
+	x[5] = _mm512_load_si512(l->key[1]);
+	x[6] = _mm512_load_si512(l->key[2]);
+	x[7] = _mm512_load_si512(l->key[3]);
+	x[8] = _mm512_load_si512(l->key[4]);
+	x[9] = _mm512_load_si512(l->key[5]);
+	x[10] = _mm512_load_si512(l->key[6]);
+	x[11] = _mm512_load_si512(l->key[7]);
+	x[12] = chacha_counter(u);
+	x[13] = _mm512_setzero_si512();
+	x[14] = _mm512_load_si512(l->nonce_lo);
+	x[15] = _mm512_load_si512(l->nonce_hi);
+}
+
+/* Two rows of sixteen 32-bit words to two of eight 64-bit ones, in the lanes' order. */
+CHACHA_INLINE void
+chacha_join(uint64_t first[8], uint64_t second[8], __m512i lo, __m512i hi)
+{
+	const __m512i head = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+	const __m512i tail = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+
+	_mm512_store_si512(first, _mm512_permutex2var_epi32(lo, head, hi));
+	_mm512_store_si512(second, _mm512_permutex2var_epi32(lo, tail, hi));
+}
+
+/* The transposed state is what Poly1305 wants: a lane a packet. */
+CHACHA_INLINE void
+chacha_out_keys(__m512i x[16], const struct chacha_unit *u)
+{
+	const struct chacha_lanes *l = u->lanes;
+	struct poly_keys *k = u->keys;
+
+	x[0] = _mm512_add_epi32(x[0], _mm512_set1_epi32(CHACHA_C0));
+	x[1] = _mm512_add_epi32(x[1], _mm512_set1_epi32(CHACHA_C1));
+	x[2] = _mm512_add_epi32(x[2], _mm512_set1_epi32(CHACHA_C2));
+	x[3] = _mm512_add_epi32(x[3], _mm512_set1_epi32(CHACHA_C3));
+	x[4] = _mm512_add_epi32(x[4], _mm512_load_si512(l->key[0]));
+	x[5] = _mm512_add_epi32(x[5], _mm512_load_si512(l->key[1]));
+	x[6] = _mm512_add_epi32(x[6], _mm512_load_si512(l->key[2]));
+	x[7] = _mm512_add_epi32(x[7], _mm512_load_si512(l->key[3]));
+	chacha_join(k[0].r_lo, k[1].r_lo, x[0], x[1]);
+	chacha_join(k[0].r_hi, k[1].r_hi, x[2], x[3]);
+	chacha_join(k[0].s_lo, k[1].s_lo, x[4], x[5]);
+	chacha_join(k[0].s_hi, k[1].s_hi, x[6], x[7]);
+}
+
+/* Four rows of words to four of 16-byte pieces: piece e of a row belongs to lane 4 * piece + e. */
+#define TRANSPOSE_WORDS_(a, b, c, d)                                                                                   \
+	do {                                                                                                           \
+		__m512i ab_lo = _mm512_unpacklo_epi32(a, b), ab_hi = _mm512_unpackhi_epi32(a, b);                      \
+		__m512i cd_lo = _mm512_unpacklo_epi32(c, d), cd_hi = _mm512_unpackhi_epi32(c, d);                      \
+		a = _mm512_unpacklo_epi64(ab_lo, cd_lo);                                                               \
+		b = _mm512_unpackhi_epi64(ab_lo, cd_lo);                                                               \
+		c = _mm512_unpacklo_epi64(ab_hi, cd_hi);                                                               \
+		d = _mm512_unpackhi_epi64(ab_hi, cd_hi);                                                               \
+	} while (0)
+
+/* Four rows of four 16-byte pieces, transposed. */
+#define TRANSPOSE_PIECES_(a, b, c, d)                                                                                  \
+	do {                                                                                                           \
+		__m512i ab_lo = _mm512_shuffle_i32x4(a, b, 0x44), ab_hi = _mm512_shuffle_i32x4(a, b, 0xee);            \
+		__m512i cd_lo = _mm512_shuffle_i32x4(c, d, 0x44), cd_hi = _mm512_shuffle_i32x4(c, d, 0xee);            \
+		a = _mm512_shuffle_i32x4(ab_lo, cd_lo, 0x88);                                                          \
+		b = _mm512_shuffle_i32x4(ab_lo, cd_lo, 0xdd);                                                          \
+		c = _mm512_shuffle_i32x4(ab_hi, cd_hi, 0x88);                                                          \
+		d = _mm512_shuffle_i32x4(ab_hi, cd_hi, 0xdd);                                                          \
+	} while (0)
+
+CHACHA_INLINE void
+chacha_xor(const struct chacha_unit *u, unsigned lane, __m512i stream, bool masked)
+{
+	void *text = (void *)(u->lanes->text[lane] + (uintptr_t)64 * u->step);
+
+	if (masked) {
+		__mmask64 k = u->mask[lane];
+
+		_mm512_mask_storeu_epi8(text, k, _mm512_xor_si512(stream, _mm512_maskz_loadu_epi8(k, text)));
+	} else {
+		_mm512_storeu_si512(text, _mm512_xor_si512(stream, _mm512_loadu_si512(text)));
+	}
+}
+
+CHACHA_INLINE void
+chacha_out_text(__m512i x[16], const struct chacha_unit *u, bool masked)
+{
+	const struct chacha_lanes *l = u->lanes;
+
+	x[0] = _mm512_add_epi32(x[0], _mm512_set1_epi32(CHACHA_C0));
+	x[1] = _mm512_add_epi32(x[1], _mm512_set1_epi32(CHACHA_C1));
+	x[2] = _mm512_add_epi32(x[2], _mm512_set1_epi32(CHACHA_C2));
+	x[3] = _mm512_add_epi32(x[3], _mm512_set1_epi32(CHACHA_C3));
+	TRANSPOSE_WORDS_(x[0], x[1], x[2], x[3]);
+	x[4] = _mm512_add_epi32(x[4], _mm512_load_si512(l->key[0]));
+	x[5] = _mm512_add_epi32(x[5], _mm512_load_si512(l->key[1]));
+	x[6] = _mm512_add_epi32(x[6], _mm512_load_si512(l->key[2]));
+	x[7] = _mm512_add_epi32(x[7], _mm512_load_si512(l->key[3]));
+	TRANSPOSE_WORDS_(x[4], x[5], x[6], x[7]);
+	x[8] = _mm512_add_epi32(x[8], _mm512_load_si512(l->key[4]));
+	x[9] = _mm512_add_epi32(x[9], _mm512_load_si512(l->key[5]));
+	x[10] = _mm512_add_epi32(x[10], _mm512_load_si512(l->key[6]));
+	x[11] = _mm512_add_epi32(x[11], _mm512_load_si512(l->key[7]));
+	TRANSPOSE_WORDS_(x[8], x[9], x[10], x[11]);
+	x[12] = _mm512_add_epi32(x[12], chacha_counter(u));
+	x[14] = _mm512_add_epi32(x[14], _mm512_load_si512(l->nonce_lo));
+	x[15] = _mm512_add_epi32(x[15], _mm512_load_si512(l->nonce_hi));
+	TRANSPOSE_WORDS_(x[12], x[13], x[14], x[15]);
+
+	TRANSPOSE_PIECES_(x[0], x[4], x[8], x[12]);
+	chacha_xor(u, 0, x[0], masked);
+	chacha_xor(u, 4, x[4], masked);
+	chacha_xor(u, 8, x[8], masked);
+	chacha_xor(u, 12, x[12], masked);
+	TRANSPOSE_PIECES_(x[1], x[5], x[9], x[13]);
+	chacha_xor(u, 1, x[1], masked);
+	chacha_xor(u, 5, x[5], masked);
+	chacha_xor(u, 9, x[9], masked);
+	chacha_xor(u, 13, x[13], masked);
+	TRANSPOSE_PIECES_(x[2], x[6], x[10], x[14]);
+	chacha_xor(u, 2, x[2], masked);
+	chacha_xor(u, 6, x[6], masked);
+	chacha_xor(u, 10, x[10], masked);
+	chacha_xor(u, 14, x[14], masked);
+	TRANSPOSE_PIECES_(x[3], x[7], x[11], x[15]);
+	chacha_xor(u, 3, x[3], masked);
+	chacha_xor(u, 7, x[7], masked);
+	chacha_xor(u, 11, x[11], masked);
+	chacha_xor(u, 15, x[15], masked);
+}
+
+CHACHA_INLINE void
+chacha_out(__m512i x[16], const struct chacha_unit *u)
+{
+	if (u->out == CHACHA_FULL)
+		chacha_out_text(x, u, false);
+	else if (u->out == CHACHA_MASKED)
+		chacha_out_text(x, u, true);
+	else
+		chacha_out_keys(x, u);
+}
+
+static __attribute__((noinline)) void
+chacha_step_1(const struct chacha_unit *u)
+{
+	__m512i x[16];
+
+	chacha_load(x, u);
+	for (unsigned i = 0; i < 10; i++)
+		DOUBLE_ROUND_1_(x);
+	chacha_out(x, u);
+}
+
+static __attribute__((noinline)) void
+chacha_step_2(const struct chacha_unit *u, const struct chacha_unit *v)
+{
+	__m512i x[16], y[16];
+
+	chacha_load(x, u);
+	chacha_load(y, v);
+	for (unsigned i = 0; i < 10; i++)
+		DOUBLE_ROUND_2_(x, y);
+	chacha_out(x, u);
+	chacha_out(y, v);
+}
+
+/*
+ * Sixteen keys of 32 bytes into rows of words: the rows' 16-byte pieces are gathered so that one transposition of words
+ * leaves the lanes in the packets' order.
+ */
+CHACHA_INLINE __m512i
+chacha_gather(const uint8_t *const key[CHACHA_LANES], unsigned i, unsigned half)
+{
+	__m512i row = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)(key[i] + half)));
+
+	row = _mm512_inserti32x4(row, _mm_loadu_si128((const __m128i *)(const void *)(key[i + 4] + half)), 1);
+	row = _mm512_inserti32x4(row, _mm_loadu_si128((const __m128i *)(const void *)(key[i + 8] + half)), 2);
+	return _mm512_inserti32x4(row, _mm_loadu_si128((const __m128i *)(const void *)(key[i + 12] + half)), 3);
+}
+
+static inline void
+chacha_set_keys(struct chacha_lanes *l, const uint8_t *const key[CHACHA_LANES])
+{
+	for (unsigned half = 0; half < 2; half++) {
+		__m512i a = chacha_gather(key, 0, 16 * half), b = chacha_gather(key, 1, 16 * half);
+		__m512i c = chacha_gather(key, 2, 16 * half), d = chacha_gather(key, 3, 16 * half);
+
+		TRANSPOSE_WORDS_(a, b, c, d);
+		_mm512_store_si512(l->key[4 * half], a);
+		_mm512_store_si512(l->key[4 * half + 1], b);
+		_mm512_store_si512(l->key[4 * half + 2], c);
+		_mm512_store_si512(l->key[4 * half + 3], d);
+	}
+}
+
+/* One lane gets another key. */
+static inline void
+chacha_set_key(struct chacha_lanes *l, unsigned lane, const uint8_t *key, uint64_t counter)
+{
+	uint32_t word[8];
+
+	memcpy(word, key, sizeof(word));
+	for (unsigned w = 0; w < 8; w++)
+		l->key[w][lane] = word[w];
+	l->nonce_lo[lane] = (uint32_t)counter;
+	l->nonce_hi[lane] = (uint32_t)(counter >> 32);
+}
+
+#endif

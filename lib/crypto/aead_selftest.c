@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which of our own engines may run here: the instruction set (with the operating system's consent to its registers),
+ * then known answers, once per process. An engine that fails them is not usable, so nothing will ever choose it.
+ *
+ * Compiled for the baseline: nothing here may need what it asks for.
+ */
+#include "aead_backend.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/*
+ * The tags of PACKETS packets of different lengths, folded into 16 bytes: computed with libsodium, and held to it by
+ * the unit tests. A wrong byte of text shows in the tag over it.
+ */
+#define PACKETS 50u
+#define LEN_MAX 1500u
+
+static const uint64_t known[2] = {AEAD_SELFTEST_0, AEAD_SELFTEST_1};
+
+struct packet {
+	uint8_t aad[SL_AEAD_AAD_BYTES], text[LEN_MAX + SL_AEAD_TAG_BYTES], key[SL_AEAD_KEY_BYTES];
+};
+
+static uint8_t
+byte_of(uint32_t packet, uint32_t i)
+{
+	uint32_t x = (packet + 1) * 2654435761u + i * 2246822519u;
+
+	return (uint8_t)((x ^ x >> 13) * 3266489917u >> 24);
+}
+
+static void
+fill(struct packet *p, struct sl_aead_op *op, uint32_t i)
+{
+	for (uint32_t k = 0; k < sizeof(*p); k++)
+		((uint8_t *)p)[k] = byte_of(i, k);
+	*op = (struct sl_aead_op){
+		.text = p->text,
+		.aad = p->aad,
+		.key = p->key,
+		.counter = (uint64_t)i << i,
+		.text_len = i < 20 ? 64 * (i % 5) + i / 5 : i * i * 13 % (LEN_MAX + 1),
+		.slot = i,
+	};
+}
+
+void
+aead_selftest_fold(uint64_t answer[2], const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
+{
+	struct packet *p = malloc(PACKETS * sizeof(*p));
+	struct sl_aead_op ops[PACKETS];
+	bool right = true;
+
+	answer[0] = answer[1] = 0;
+	if (!p)
+		return;
+	for (uint32_t i = 0; i < PACKETS; i++)
+		fill(&p[i], &ops[i], i);
+	b->seal(ctx, ops, PACKETS);
+	for (uint32_t i = 0; i < PACKETS; i++) {
+		uint64_t tag[2];
+
+		memcpy(tag, ops[i].text + ops[i].text_len, 16);
+		answer[0] = (answer[0] ^ tag[0]) * 0x9e3779b97f4a7c15;
+		answer[1] = (answer[1] ^ tag[1]) * 0xc2b2ae3d27d4eb4f;
+	}
+	/* One forged packet, which only it may not pass; the others are as they were. */
+	ops[7].text[3] ^= 0x40;
+	right = b->open(ctx, ops, PACKETS) == PACKETS - 1 && ops[PACKETS - 1].slot == 7;
+	for (uint32_t i = 0; i < PACKETS - 1; i++) {
+		uint32_t at = (uint32_t)offsetof(struct packet, text);
+
+		for (uint32_t k = 0; k < ops[i].text_len; k++)
+			right = right && ops[i].text[k] == byte_of(ops[i].slot, at + k);
+	}
+	if (!right)
+		answer[0] = answer[1] = 0;
+	free(p);
+}
+
+enum verdict { UNKNOWN, PASSED, FAILED };
+
+static bool
+self_test(const struct sl_aead_backend *b, atomic_int *verdict)
+{
+	int v = atomic_load_explicit(verdict, memory_order_acquire);
+
+	/* Two threads may both test: they come to the same end. */
+	if (v == UNKNOWN) {
+		struct sl_aead_ctx *ctx = b->create(PACKETS);
+		uint64_t answer[2] = {0, 0};
+
+		if (ctx)
+			aead_selftest_fold(answer, b, ctx);
+		b->destroy(ctx);
+		v = answer[0] == known[0] && answer[1] == known[1] ? PASSED : FAILED;
+		atomic_store_explicit(verdict, v, memory_order_release);
+	}
+	return v == PASSED;
+}
+
+#ifdef AEAD_AVX512
+bool
+aead_avx512_usable(void)
+{
+	static atomic_int verdict;
+
+	/* The compiler's support library asks XGETBV too: registers that the system does not save do not count. */
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+	       __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("bmi2") &&
+	       self_test(&sl_aead_avx512, &verdict);
+}
+#endif
