@@ -10,8 +10,9 @@
 /* Connects; a descriptor or -errno. */
 int sl_ctl_connect(const char *path);
 /*
- * Sends {"command":...,"params":...} (params may be NULL, is not taken) and waits for the line that answers it. 0 with
- * the data, which is the caller's; -EREMOTEIO with the daemon's message in why; another -errno when the talk failed.
+ * Sends {"command":...,"params":...} (params may be NULL, is not taken) and waits for the line that
+ * answers it. 0 with the data, which is the caller's; -EREMOTEIO with the daemon's message in why;
+ * another -errno when the talk failed.
  */
 int sl_ctl_request(int fd, const char *command, json_t *params, json_t **data, char why[256]);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sluicectl: asks the daemon and prints. Exit status: 0 ok, 1 the daemon says error, 2 usage, 3 cannot connect. */
+/* sluicectl: asks the daemon and prints. Exit status: 0 ok, 1 the daemon says error, 2 usage, 3
+ * cannot connect. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static void
 usage(FILE *out)
 {
 	fputs("Usage: sluicectl [-s SOCKET] [-j] [-w] [-a] show PAGE\n"
-	      "       sluicectl [-s SOCKET] [-n SECONDS] watch [PAGE]   the page again and again (workers, every second)\n\n"
+	      "       sluicectl [-s SOCKET] [-n SECONDS] watch [PAGE]   the page again and again "
+	      "(workers, every second)\n\n"
 	      "  -s, --socket SOCKET   of the daemon (" DEFAULT_SOCKET ")\n"
 	      "  -j, --json            the daemon's answer as JSON, for programs\n"
 	      "  -w, --wide            keys and addresses in full\n"
@@ -33,7 +35,8 @@ usage(FILE *out)
 		out);
 	for (unsigned i = 0; i < sl_page_count; i++)
 		fprintf(out, "  %-12s %s\n", sl_pages[i].name, sl_pages[i].about);
-	fputs("\nExit status: 0 ok, 1 the daemon reports an error, 2 usage, 3 cannot connect.\n", out);
+	fputs("\nExit status: 0 ok, 1 the daemon reports an error, 2 usage, 3 cannot connect.\n",
+		out);
 }
 
 /* The exit status. */
@@ -44,7 +47,8 @@ ask(const struct options *opt, const struct sl_page *page, json_t **data)
 	int fd = sl_ctl_connect(opt->socket), rc;
 
 	if (fd < 0) {
-		fprintf(stderr, "sluicectl: cannot connect to %s: %s\n", opt->socket, strerror(-fd));
+		fprintf(stderr, "sluicectl: cannot connect to %s: %s\n", opt->socket,
+			strerror(-fd));
 		return 3;
 	}
 	snprintf(command, sizeof(command), "show_%s", page->name);
@@ -76,7 +80,8 @@ show(const struct options *opt, const struct sl_page *page)
 static int
 watch(const struct options *opt, const struct sl_page *page)
 {
-	struct timespec wait = {(time_t)opt->interval_s, (long)((opt->interval_s - (double)(time_t)opt->interval_s) * 1e9)};
+	struct timespec wait = {(time_t)opt->interval_s,
+		(long)((opt->interval_s - (double)(time_t)opt->interval_s) * 1e9)};
 	bool screen = isatty(STDOUT_FILENO) && !opt->json;
 
 	for (;;) {
@@ -94,9 +99,11 @@ watch(const struct options *opt, const struct sl_page *page)
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {{"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
-		{"wide", no_argument, NULL, 'w'}, {"all", no_argument, NULL, 'a'}, {"interval", required_argument, NULL, 'n'},
-		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {NULL, 0, NULL, 0}};
+	static const struct option options[] = {{"socket", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'}, {"wide", no_argument, NULL, 'w'},
+		{"all", no_argument, NULL, 'a'}, {"interval", required_argument, NULL, 'n'},
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0}};
 	struct options opt = {.socket = DEFAULT_SOCKET, .interval_s = 1};
 	const struct sl_page *page;
 	bool watching;
@@ -144,7 +151,8 @@ main(int argc, char **argv)
 	}
 	page = sl_page_find(argc == 2 ? argv[1] : "workers");
 	if (!page) {
-		fprintf(stderr, "sluicectl: no page is called '%s' (sluicectl --help lists them)\n", argv[1]);
+		fprintf(stderr, "sluicectl: no page is called '%s' (sluicectl --help lists them)\n",
+			argv[1]);
 		return 2;
 	}
 	return watching ? watch(&opt, page) : show(&opt, page);

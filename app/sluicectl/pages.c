@@ -4,7 +4,7 @@
 #include <string.h>
 #include "table.h"
 
-/* --- fields ------------------------------------------------------------------------------------------------------------ */
+/* --- fields --------------------------------------------------------------------------------- */
 
 static const char *
 text(const json_t *o, const char *key)
@@ -85,7 +85,7 @@ cell_bytes(struct sl_table *t, const json_t *o, const char *key)
 	sl_table_cell(t, "%s", sl_short_bytes(s, number(o, key)));
 }
 
-/* --- pages --------------------------------------------------------------------------------------------------------------- */
+/* --- pages ---------------------------------------------------------------------------------- */
 
 static void
 print_status(FILE *out, const json_t *d, const struct sl_page_options *opt)
@@ -97,15 +97,17 @@ print_status(FILE *out, const json_t *d, const struct sl_page_options *opt)
 	row(out, "npub", text(d, "npub"));
 	row(out, "node address", text(d, "node_addr"));
 	row(out, "IPv6 address", text(d, "ipv6_addr"));
-	snprintf(line, sizeof(line), "%s, up %s, pid %llu", text(d, "state"), sl_short_age(a, real(d, "uptime_secs")),
-		(unsigned long long)number(d, "pid"));
+	snprintf(line, sizeof(line), "%s, up %s, pid %llu", text(d, "state"),
+		sl_short_age(a, real(d, "uptime_secs")), (unsigned long long)number(d, "pid"));
 	row(out, "state", line);
 	snprintf(line, sizeof(line), "%llu up, %llu dialling, %llu configured, %llu session(s)",
-		(unsigned long long)number(d, "peer_count"), (unsigned long long)number(d, "dialling_count"),
-		(unsigned long long)number(d, "configured_peer_count"), (unsigned long long)number(d, "session_count"));
+		(unsigned long long)number(d, "peer_count"),
+		(unsigned long long)number(d, "dialling_count"),
+		(unsigned long long)number(d, "configured_peer_count"),
+		(unsigned long long)number(d, "session_count"));
 	row(out, "peers", line);
-	snprintf(line, sizeof(line), "%s%s, depth %llu", text(d, "root"), flag(d, "is_root") ? " (this node)" : "",
-		(unsigned long long)number(d, "depth"));
+	snprintf(line, sizeof(line), "%s%s, depth %llu", text(d, "root"),
+		flag(d, "is_root") ? " (this node)" : "", (unsigned long long)number(d, "depth"));
 	row(out, "tree root", line);
 	if (has(d, "estimated_mesh_size")) {
 		snprintf(line, sizeof(line), "about %.0f nodes", real(d, "estimated_mesh_size"));
@@ -117,9 +119,11 @@ print_status(FILE *out, const json_t *d, const struct sl_page_options *opt)
 	row(out, "data plane", line);
 	snprintf(line, sizeof(line), "%llu MiB for EAL (%s), %s resident, session table %llu KiB",
 		(unsigned long long)number(d, "eal_memory_mib"), text(d, "memory"),
-		sl_short_bytes(a, number(d, "resident_kib") * 1024), (unsigned long long)number(d, "session_table_kib"));
+		sl_short_bytes(a, number(d, "resident_kib") * 1024),
+		(unsigned long long)number(d, "session_table_kib"));
 	row(out, "memory", line);
-	snprintf(line, sizeof(line), "%llu free of %llu", (unsigned long long)number(d, "buffers_free"),
+	snprintf(line, sizeof(line), "%llu free of %llu",
+		(unsigned long long)number(d, "buffers_free"),
 		(unsigned long long)number(d, "buffers"));
 	row(out, "buffers", line);
 	snprintf(line, sizeof(line), "%.1f ms", real(d, "longest_turn_us") / 1000);
@@ -129,23 +133,27 @@ print_status(FILE *out, const json_t *d, const struct sl_page_options *opt)
 static void
 print_peers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
-	static const char *const heads[] = {"NAME", "NPUB", "STATE", "DIR", "ADDRESS", ">UP", ">LAST RX", ">RTT ms", ">LOSS",
-		">RX", ">TX", "TREE", "NEXT", NULL};
+	static const char *const heads[] = {"NAME", "NPUB", "STATE", "DIR", "ADDRESS", ">UP",
+		">LAST RX", ">RTT ms", ">LOSS", ">RX", ">TX", "TREE", "NEXT", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *p;
 	char a[80];
 	size_t i;
 
-	json_array_foreach (json_object_get(d, "peers"), i, p) {
+	json_array_foreach(json_object_get(d, "peers"), i, p)
+	{
 		const json_t *m = json_object_get(p, "mmp"), *s = json_object_get(p, "stats");
 		bool up = !strcmp(text(p, "state"), "up");
 
 		sl_table_cell(t, "%s", text(p, "display_name"));
 		sl_table_cell(t, "%s", shorten(a, text(p, "npub"), opt));
 		sl_table_cell(t, "%s", text(p, "state"));
-		sl_table_cell(t, "%s", up ? flag(p, "configured") ? text(p, "direction") : "inbound*" : "-");
-		sl_table_cell(t, "%s%s%s", has(p, "transport_addr") ? text(p, "transport_type") : "-",
-			has(p, "transport_addr") ? " " : "", has(p, "transport_addr") ? text(p, "transport_addr") : "");
+		sl_table_cell(t, "%s",
+			up ? flag(p, "configured") ? text(p, "direction") : "inbound*" : "-");
+		sl_table_cell(t, "%s%s%s",
+			has(p, "transport_addr") ? text(p, "transport_type") : "-",
+			has(p, "transport_addr") ? " " : "",
+			has(p, "transport_addr") ? text(p, "transport_addr") : "");
 		cell_age(t, p, "up_secs");
 		cell_age(t, p, "last_rx_secs");
 		if (has(m, "srtt_ms"))
@@ -155,11 +163,15 @@ print_peers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		sl_table_cell(t, up ? "%.1f%%" : "-", 100 * real(m, "loss_rate"));
 		cell_count(t, s, "packets_recv");
 		cell_count(t, s, "packets_sent");
-		sl_table_cell(t, "%s", flag(p, "is_parent") ? "parent" : flag(p, "is_child") ? "child" : "-");
+		sl_table_cell(t, "%s",
+			flag(p, "is_parent")  ? "parent"
+			: flag(p, "is_child") ? "child"
+					      : "-");
 		if (up)
 			sl_table_cell(t, "-");
 		else if (has(p, "next_dial_secs"))
-			sl_table_cell(t, "dial in %.0f s%s%s", real(p, "next_dial_secs"), has(p, "last_error") ? ": " : "",
+			sl_table_cell(t, "dial in %.0f s%s%s", real(p, "next_dial_secs"),
+				has(p, "last_error") ? ": " : "",
 				has(p, "last_error") ? text(p, "last_error") : "");
 		else
 			sl_table_cell(t, "%s", text(p, "last_error"));
@@ -170,18 +182,21 @@ print_peers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 static void
 print_links(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
-	static const char *const heads[] = {">ID", "PEER", "ADDRESS", "OUR INDEX", "THEIR INDEX", ">K", ">WORKER", ">REKEYS",
-		">RX FRAMES", ">RX", ">TX FRAMES", ">TX", ">REPLAYS", ">BAD TAGS", ">ETX", ">COST", ">JITTER us", NULL};
+	static const char *const heads[] = {">ID", "PEER", "ADDRESS", "OUR INDEX", "THEIR INDEX",
+		">K", ">WORKER", ">REKEYS", ">RX FRAMES", ">RX", ">TX FRAMES", ">TX", ">REPLAYS",
+		">BAD TAGS", ">ETX", ">COST", ">JITTER us", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *l;
 	char a[80];
 	size_t i;
 
-	json_array_foreach (json_object_get(d, "links"), i, l) {
+	json_array_foreach(json_object_get(d, "links"), i, l)
+	{
 		const json_t *m = json_object_get(l, "mmp"), *s = json_object_get(l, "stats");
 
 		sl_table_cell(t, "%llu", (unsigned long long)number(l, "link_id"));
-		sl_table_cell(t, "%s", opt->wide ? shorten(a, text(l, "npub"), opt) : text(l, "display_name"));
+		sl_table_cell(t, "%s",
+			opt->wide ? shorten(a, text(l, "npub"), opt) : text(l, "display_name"));
 		sl_table_cell(t, "%s %s", text(l, "transport_type"), text(l, "remote_addr"));
 		sl_table_cell(t, "%s", text(l, "our_session_index"));
 		sl_table_cell(t, "%s", text(l, "their_session_index"));
@@ -204,27 +219,32 @@ print_links(FILE *out, const json_t *d, const struct sl_page_options *opt)
 static void
 print_tree(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
-	static const char *const heads[] = {"PEER", "NODE ADDRESS", ">DEPTH", "ROOT", "ROLE", ">SEQUENCE", ">COST", ">MTU", NULL};
+	static const char *const heads[] = {"PEER", "NODE ADDRESS", ">DEPTH", "ROOT", "ROLE",
+		">SEQUENCE", ">COST", ">MTU", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *p;
 	char line[160], a[80];
 	size_t i;
 
 	row(out, "this node", text(d, "my_node_addr"));
-	snprintf(line, sizeof(line), "%s%s", text(d, "root"), flag(d, "is_root") ? " (this node)" : "");
+	snprintf(line, sizeof(line), "%s%s", text(d, "root"),
+		flag(d, "is_root") ? " (this node)" : "");
 	row(out, "root", line);
 	if (!flag(d, "is_root")) {
-		snprintf(line, sizeof(line), "%s (%s)", text(d, "parent"), text(d, "parent_display_name"));
+		snprintf(line, sizeof(line), "%s (%s)", text(d, "parent"),
+			text(d, "parent_display_name"));
 		row(out, "parent", line);
 	}
-	snprintf(line, sizeof(line), "%llu, %llu child(ren), sequence %llu", (unsigned long long)number(d, "depth"),
-		(unsigned long long)number(d, "children"), (unsigned long long)number(d, "declaration_sequence"));
+	snprintf(line, sizeof(line), "%llu, %llu child(ren), sequence %llu",
+		(unsigned long long)number(d, "depth"), (unsigned long long)number(d, "children"),
+		(unsigned long long)number(d, "declaration_sequence"));
 	row(out, "depth", line);
 	fputs("coordinates     ", out);
-	json_array_foreach (json_object_get(d, "coords"), i, p)
+	json_array_foreach(json_object_get(d, "coords"), i, p)
 		fprintf(out, " %s%s", i ? "< " : "", shorten(a, json_string_value(p), opt));
 	fputs("\n\n", out);
-	json_array_foreach (json_object_get(d, "peers"), i, p) {
+	json_array_foreach(json_object_get(d, "peers"), i, p)
+	{
 		sl_table_cell(t, "%s", text(p, "display_name"));
 		sl_table_cell(t, "%s", shorten(a, text(p, "node_addr"), opt));
 		if (has(p, "depth"))
@@ -232,7 +252,10 @@ print_tree(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		else
 			sl_table_cell(t, "-");
 		sl_table_cell(t, "%s", shorten(a, text(p, "root"), opt));
-		sl_table_cell(t, "%s", flag(p, "is_parent") ? "parent" : flag(p, "is_child") ? "child" : "-");
+		sl_table_cell(t, "%s",
+			flag(p, "is_parent")  ? "parent"
+			: flag(p, "is_child") ? "child"
+					      : "-");
 		if (has(p, "sequence"))
 			sl_table_cell(t, "%llu", (unsigned long long)number(p, "sequence"));
 		else
@@ -246,14 +269,15 @@ print_tree(FILE *out, const json_t *d, const struct sl_page_options *opt)
 static void
 print_filters(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
-	static const char *const heads[] = {"PEER", "NODE ADDRESS", ">SEQUENCE", ">SENT SEQ", ">BITS", ">FILL", ">FALSE POS",
-		">NODES", "MERGED", NULL};
+	static const char *const heads[] = {"PEER", "NODE ADDRESS", ">SEQUENCE", ">SENT SEQ",
+		">BITS", ">FILL", ">FALSE POS", ">NODES", "MERGED", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *p;
 	char a[80];
 	size_t i;
 
-	json_array_foreach (json_object_get(d, "peer_filters"), i, p) {
+	json_array_foreach(json_object_get(d, "peer_filters"), i, p)
+	{
 		sl_table_cell(t, "%s", text(p, "display_name"));
 		sl_table_cell(t, "%s", shorten(a, text(p, "node_addr"), opt));
 		cell_count(t, p, "filter_sequence");
@@ -273,17 +297,20 @@ print_filters(FILE *out, const json_t *d, const struct sl_page_options *opt)
 static void
 print_routes(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
-	static const char *const heads[] = {"DESTINATION", ">DEPTH", "ROOT", "NEXT HOP", ">MTU", ">AGE", ">IDLE", "", NULL};
+	static const char *const heads[] = {
+		"DESTINATION", ">DEPTH", "ROOT", "NEXT HOP", ">MTU", ">AGE", ">IDLE", "", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *r;
 	char a[80];
 	size_t i;
 
-	json_array_foreach (json_object_get(d, "routes"), i, r) {
+	json_array_foreach(json_object_get(d, "routes"), i, r)
+	{
 		sl_table_cell(t, "%s", opt->wide ? text(r, "node_addr") : text(r, "ipv6_addr"));
 		cell_count(t, r, "depth");
 		sl_table_cell(t, "%s", shorten(a, text(r, "root"), opt));
-		sl_table_cell(t, "%s", strcmp(text(r, "next_hop"), "peer") ? text(r, "next_hop") : text(r, "via"));
+		sl_table_cell(t, "%s",
+			strcmp(text(r, "next_hop"), "peer") ? text(r, "next_hop") : text(r, "via"));
 		cell_count(t, r, "mtu");
 		cell_age(t, r, "age_secs");
 		cell_age(t, r, "idle_secs");
@@ -298,19 +325,22 @@ print_routes(FILE *out, const json_t *d, const struct sl_page_options *opt)
 static void
 print_ports(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
-	static const char *const heads[] = {"PORT", "DRIVER", "MAC", "LINK", ">MTU", ">QUEUES", ">RX", ">RX BYTES", ">TX",
-		">TX BYTES", ">MISSED", ">NO BUFFER", ">ERRORS", ">CONTROL TX", ">DROPPED", NULL};
+	static const char *const heads[] = {"PORT", "DRIVER", "MAC", "LINK", ">MTU", ">QUEUES",
+		">RX", ">RX BYTES", ">TX", ">TX BYTES", ">MISSED", ">NO BUFFER", ">ERRORS",
+		">CONTROL TX", ">DROPPED", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *p, *a;
 	size_t i, k;
 
 	(void)opt;
-	json_array_foreach (json_object_get(d, "ports"), i, p) {
+	json_array_foreach(json_object_get(d, "ports"), i, p)
+	{
 		sl_table_cell(t, "%s", text(p, "name"));
 		sl_table_cell(t, "%s", text(p, "driver"));
 		sl_table_cell(t, "%s", text(p, "mac"));
 		if (flag(p, "link_up") && number(p, "link_mbps"))
-			sl_table_cell(t, "up %llu Mbit/s", (unsigned long long)number(p, "link_mbps"));
+			sl_table_cell(
+				t, "up %llu Mbit/s", (unsigned long long)number(p, "link_mbps"));
 		else
 			sl_table_cell(t, "%s", flag(p, "link_up") ? "up" : "down");
 		cell_count(t, p, "mtu");
@@ -321,18 +351,20 @@ print_ports(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		cell_bytes(t, p, "tx_bytes");
 		cell_count(t, p, "rx_missed");
 		cell_count(t, p, "rx_nombuf");
-		sl_table_cell(t, "%llu", (unsigned long long)(number(p, "rx_errors") + number(p, "tx_errors")));
+		sl_table_cell(t, "%llu",
+			(unsigned long long)(number(p, "rx_errors") + number(p, "tx_errors")));
 		cell_count(t, p, "control_tx");
 		cell_count(t, p, "control_tx_dropped");
 	}
 	sl_table_print(t, out, "no ports");
-	json_array_foreach (json_object_get(d, "ports"), i, p) {
+	json_array_foreach(json_object_get(d, "ports"), i, p)
+	{
 		fprintf(out, "%s: %s;", text(p, "name"), text(p, "device"));
-		json_array_foreach (json_object_get(p, "addresses"), k, a)
+		json_array_foreach(json_object_get(p, "addresses"), k, a)
 			fprintf(out, " %s", json_string_value(a));
 		if (number(p, "vlan"))
 			fprintf(out, " vlan %llu", (unsigned long long)number(p, "vlan"));
-		json_array_foreach (json_object_get(p, "routes"), k, a)
+		json_array_foreach(json_object_get(p, "routes"), k, a)
 			fprintf(out, "; %s via %s", text(a, "to"), text(a, "via"));
 		fputc('\n', out);
 	}
@@ -341,14 +373,16 @@ print_ports(FILE *out, const json_t *d, const struct sl_page_options *opt)
 static void
 print_workers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
-	static const char *const heads[] = {">WORKER", ">CPU", ">RX", ">TX", ">PUNT", ">HANDOFF", ">LOCAL", ">DROPPED",
-		">RX BYTES", ">BUSY", ">CYCLES/PACKET", ">PACKETS/POLL", ">RING FULL", "BALANCED", NULL};
+	static const char *const heads[] = {">WORKER", ">CPU", ">RX", ">TX", ">PUNT", ">HANDOFF",
+		">LOCAL", ">DROPPED", ">RX BYTES", ">BUSY", ">CYCLES/PACKET", ">PACKETS/POLL",
+		">RING FULL", "BALANCED", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *w;
 	size_t i;
 
 	(void)opt;
-	json_array_foreach (json_object_get(d, "workers"), i, w) {
+	json_array_foreach(json_object_get(d, "workers"), i, w)
+	{
 		cell_count(t, w, "worker");
 		cell_count(t, w, "cpu");
 		cell_count(t, w, "rx");
@@ -362,11 +396,14 @@ print_workers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 			sl_table_cell(t, "%.1f%%", 100 * real(w, "busy_ratio"));
 		else
 			sl_table_cell(t, "-");
-		sl_table_cell(t, has(w, "cycles_per_packet") ? "%.0f" : "-", real(w, "cycles_per_packet"));
-		sl_table_cell(t, has(w, "packets_per_busy_poll") ? "%.1f" : "-", real(w, "packets_per_busy_poll"));
+		sl_table_cell(t, has(w, "cycles_per_packet") ? "%.0f" : "-",
+			real(w, "cycles_per_packet"));
+		sl_table_cell(t, has(w, "packets_per_busy_poll") ? "%.1f" : "-",
+			real(w, "packets_per_busy_poll"));
 		sl_table_cell(t, "%llu",
-			(unsigned long long)(number(w, "punt_ring_full") + number(w, "event_ring_full") +
-				number(w, "learn_ring_full")));
+			(unsigned long long)(number(w, "punt_ring_full") +
+					     number(w, "event_ring_full") +
+					     number(w, "learn_ring_full")));
 		sl_table_cell(t, "%s", flag(w, "balanced") ? "yes" : "NO");
 	}
 	sl_table_print(t, out, "no workers");
@@ -378,15 +415,19 @@ print_drops(FILE *out, const json_t *d, const struct sl_page_options *opt)
 	static const char *const heads[] = {"REASON", ">FRAMES", "MEANING", NULL};
 	static const struct {
 		const char *name, *meaning;
-	} outside[] = {{"rx_missed", "the port had no room when they came"}, {"rx_nombuf", "no free buffer to receive into"},
-		{"rx_errors", "broken when they came"}, {"tx_errors", "the port could not send them"},
+	} outside[] = {{"rx_missed", "the port had no room when they came"},
+		{"rx_nombuf", "no free buffer to receive into"},
+		{"rx_errors", "broken when they came"},
+		{"tx_errors", "the port could not send them"},
 		{"control_tx_dropped", "control's own, no room in its queue"},
 		{"reports_to_control_lost", "workers' reports to control (not frames): ring full"}};
-	const json_t *meanings = json_object_get(d, "meanings"), *v, *o = json_object_get(d, "outside");
+	const json_t *meanings = json_object_get(d, "meanings"), *v,
+		     *o = json_object_get(d, "outside");
 	struct sl_table *t = sl_table_new(heads);
 	const char *key;
 
-	json_object_foreach ((json_t *)(uintptr_t)json_object_get(d, "drops"), key, v) {
+	json_object_foreach((json_t *)(uintptr_t)json_object_get(d, "drops"), key, v)
+	{
 		if (!opt->all && !json_integer_value(v))
 			continue;
 		sl_table_cell(t, "%s", key);
@@ -401,10 +442,12 @@ print_drops(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		sl_table_cell(t, "outside the balance: %s", outside[i].meaning);
 	}
 	sl_table_print(t, out, "no frame was dropped");
-	fprintf(out, "\nrx %llu = tx %llu + punt %llu + handoff %llu + local %llu + dropped %llu: %s\n",
-		(unsigned long long)number(d, "rx"), (unsigned long long)number(d, "tx"), (unsigned long long)number(d, "punt"),
-		(unsigned long long)number(d, "handoff"), (unsigned long long)number(d, "local"),
-		(unsigned long long)number(d, "dropped"), flag(d, "balanced") ? "balanced" : "NOT BALANCED");
+	fprintf(out,
+		"\nrx %llu = tx %llu + punt %llu + handoff %llu + local %llu + dropped %llu: %s\n",
+		(unsigned long long)number(d, "rx"), (unsigned long long)number(d, "tx"),
+		(unsigned long long)number(d, "punt"), (unsigned long long)number(d, "handoff"),
+		(unsigned long long)number(d, "local"), (unsigned long long)number(d, "dropped"),
+		flag(d, "balanced") ? "balanced" : "NOT BALANCED");
 }
 
 static void
@@ -416,7 +459,8 @@ print_neighbours(FILE *out, const json_t *d, const struct sl_page_options *opt)
 	size_t i;
 
 	(void)opt;
-	json_array_foreach (json_object_get(d, "neighbours"), i, n) {
+	json_array_foreach(json_object_get(d, "neighbours"), i, n)
+	{
 		sl_table_cell(t, "%s", text(n, "ip"));
 		sl_table_cell(t, "%s", text(n, "mac"));
 		sl_table_cell(t, "%s", text(n, "port_name"));
@@ -436,7 +480,8 @@ print_counters(FILE *out, const json_t *d, const struct sl_page_options *opt)
 	const json_t *v;
 
 	for (unsigned i = 0; i < 3; i++)
-		json_object_foreach ((json_t *)(uintptr_t)json_object_get(d, parts[i]), key, v) {
+		json_object_foreach((json_t *)(uintptr_t)json_object_get(d, parts[i]), key, v)
+		{
 			if (!opt->all && !json_integer_value(v))
 				continue;
 			sl_table_cell(t, "%s", parts[i]);
@@ -455,7 +500,8 @@ print_crypto(FILE *out, const json_t *d, const struct sl_page_options *opt)
 	size_t i;
 
 	(void)opt;
-	json_array_foreach (json_object_get(d, "engines"), i, e) {
+	json_array_foreach(json_object_get(d, "engines"), i, e)
+	{
 		sl_table_cell(t, "%s", text(e, "name"));
 		sl_table_cell(t, "%s", flag(e, "usable") ? "yes" : "no");
 		sl_table_cell(t, "%s", flag(e, "selected") ? "yes" : "");

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SL_CTL_TABLE_H
 #define SL_CTL_TABLE_H
-/* Text tables: cells are collected, columns get the width of their widest cell, numbers stand to the right. */
+/* Text tables: cells are collected, columns get the width of their widest cell, numbers stand to
+ * the right. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 struct sl_table;
 
-/* heads: columns' titles, NULL-ended; one that begins with '>' is aligned to the right. Exits when memory is short. */
+/* heads: columns' titles, NULL-ended; one that begins with '>' is aligned to the right. Exits when
+ * memory is short. */
 struct sl_table *sl_table_new(const char *const *heads);
 void sl_table_cell(struct sl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Prints all rows and frees. `none`: said instead when there are no rows. */

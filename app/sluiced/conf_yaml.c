@@ -26,15 +26,18 @@ sl_conf_fail(struct sl_conf_error *error, struct sl_pos at, const char *fmt, ...
 	return -EINVAL;
 }
 
-/* --- text checks --------------------------------------------------------------------------------------------- */
+/* --- text checks ---------------------------------------------------------------------------- */
 
-/* Length of the UTF-8 character at p (RFC 3629: no overlong forms, no surrogates), 0 when it is not one. */
+/* Length of the UTF-8 character at p (RFC 3629: no overlong forms, no surrogates), 0 when it is not
+ * one. */
 static unsigned
 utf8_len(const unsigned char *p, size_t left)
 {
-	unsigned n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 :
-		p[0] >= 0xf0 && p[0] <= 0xf4			    ? 4 :
-								      0;
+	unsigned n = p[0] < 0x80		    ? 1
+		     : p[0] >= 0xc2 && p[0] <= 0xdf ? 2
+		     : (p[0] & 0xf0) == 0xe0	    ? 3
+		     : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
+						    : 0;
 
 	if (!n || n > left)
 		return 0;
@@ -78,7 +81,7 @@ check_text(const char *text, size_t len, struct sl_conf_error *error)
 	return 0;
 }
 
-/* --- events to a tree ---------------------------------------------------------------------------------------- */
+/* --- events to a tree ----------------------------------------------------------------------- */
 
 struct builder {
 	struct sl_conf_error *error;
@@ -113,10 +116,12 @@ scalar_pos(const struct builder *b, struct fy_event *ev)
 	struct sl_pos at = mark_pos(m);
 
 	if (m && m->input_pos && m->input_pos <= b->len && at.column > 1) {
-		char before = b->text[m->input_pos - 1], here = m->input_pos < b->len ? b->text[m->input_pos] : 0;
+		char before = b->text[m->input_pos - 1],
+		     here = m->input_pos < b->len ? b->text[m->input_pos] : 0;
 		enum fy_scalar_style style = fy_token_scalar_style(ev->scalar.value);
 
-		if ((style == FYSS_DOUBLE_QUOTED && before == '"' && (here != '"' || !fy_token_get_text_length(ev->scalar.value))) ||
+		if ((style == FYSS_DOUBLE_QUOTED && before == '"' &&
+			    (here != '"' || !fy_token_get_text_length(ev->scalar.value))) ||
 			(style == FYSS_SINGLE_QUOTED && before == '\'' &&
 				(here != '\'' || !fy_token_get_text_length(ev->scalar.value))))
 			at.column--;
@@ -157,8 +162,8 @@ bool
 sl_yaml_is_null(const struct sl_yaml *n)
 {
 	return n->kind == SL_YAML_SCALAR && !n->quoted &&
-		(!n->text_len || !strcmp(n->text, "~") || !strcmp(n->text, "null") || !strcmp(n->text, "Null") ||
-			!strcmp(n->text, "NULL"));
+	       (!n->text_len || !strcmp(n->text, "~") || !strcmp(n->text, "null") ||
+		       !strcmp(n->text, "Null") || !strcmp(n->text, "NULL"));
 }
 
 const char *
@@ -256,10 +261,12 @@ read_key(struct builder *b, char *text, size_t len, struct sl_pos at)
 	else if (!strcmp(text, "<<"))
 		rc = sl_conf_fail(b->error, at, "merge keys are not supported");
 	else if (up->children >= SL_YAML_KEYS_MAX)
-		rc = sl_conf_fail(b->error, at, "more than %d keys in one mapping", SL_YAML_KEYS_MAX);
+		rc = sl_conf_fail(
+			b->error, at, "more than %d keys in one mapping", SL_YAML_KEYS_MAX);
 	for (const struct sl_yaml *n = up->first; !rc && n; n = n->next)
 		if (!strcmp(n->key, text))
-			rc = sl_conf_fail(b->error, at, "key '%s' stands here twice, first in line %u", text,
+			rc = sl_conf_fail(b->error, at,
+				"key '%s' stands here twice, first in line %u", text,
 				n->key_at.line);
 	if (rc) {
 		free(text);
@@ -295,7 +302,8 @@ read_scalar(struct builder *b, struct fy_event *ev)
 		return -ENOMEM;
 	}
 	n->kind = SL_YAML_SCALAR;
-	n->quoted = token && fy_token_scalar_style(token) != FYSS_PLAIN && fy_token_scalar_style(token) != FYSS_ANY;
+	n->quoted = token && fy_token_scalar_style(token) != FYSS_PLAIN &&
+		    fy_token_scalar_style(token) != FYSS_ANY;
 	n->text = text;
 	n->text_len = len;
 	n->at = at;
@@ -328,14 +336,17 @@ refuse_decoration(struct builder *b, struct fy_event *ev)
 		tag = ev->sequence_start.tag;
 		break;
 	case FYET_ALIAS:
-		return sl_conf_fail(b->error, mark_pos(fy_event_start_mark(ev)), "aliases are not supported");
+		return sl_conf_fail(
+			b->error, mark_pos(fy_event_start_mark(ev)), "aliases are not supported");
 	default:
 		return 0;
 	}
 	if (anchor)
-		return sl_conf_fail(b->error, mark_pos(fy_token_start_mark(anchor)), "anchors are not supported");
+		return sl_conf_fail(b->error, mark_pos(fy_token_start_mark(anchor)),
+			"anchors are not supported");
 	if (tag)
-		return sl_conf_fail(b->error, mark_pos(fy_token_start_mark(tag)), "tags are not supported");
+		return sl_conf_fail(
+			b->error, mark_pos(fy_token_start_mark(tag)), "tags are not supported");
 	return 0;
 }
 
@@ -349,7 +360,8 @@ take_event(struct builder *b, struct fy_event *ev)
 	switch (ev->type) {
 	case FYET_DOCUMENT_START:
 		if (b->done)
-			return sl_conf_fail(b->error, mark_pos(fy_event_start_mark(ev)), "more than one document");
+			return sl_conf_fail(b->error, mark_pos(fy_event_start_mark(ev)),
+				"more than one document");
 		return 0;
 	case FYET_DOCUMENT_END:
 		b->done = true;
@@ -390,8 +402,8 @@ int
 sl_yaml_parse(struct sl_yaml **root, const char *text, size_t len, struct sl_conf_error *error)
 {
 	struct fy_diag_cfg diag_cfg;
-	struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG | FYPCF_DEFAULT_VERSION_1_2 |
-		FYPCF_ALLOW_DUPLICATE_KEYS};
+	struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG |
+					    FYPCF_DEFAULT_VERSION_1_2 | FYPCF_ALLOW_DUPLICATE_KEYS};
 	struct fy_parser *parser = NULL;
 	struct fy_event *ev;
 	struct builder b = {.error = error, .text = text, .len = len};

@@ -38,7 +38,7 @@ sl_config_warn(struct sl_config *c, struct sl_pos at, const char *fmt, ...)
 			*p = '?';
 }
 
-/* --- single values --------------------------------------------------------------------------------------------- */
+/* --- single values -------------------------------------------------------------------------- */
 
 static int
 store_uint(void *target, size_t size, uint64_t v)
@@ -67,8 +67,9 @@ parse_uint(const char *text, uint64_t *v)
 	const char *digits = base == 10 ? text : text + 2;
 	char *end;
 
-	if (!digits[0] || strspn(digits, base == 16 ? "0123456789abcdefABCDEF" : base == 8 ? "01234567" : "0123456789") !=
-		strlen(digits))
+	if (!digits[0] || strspn(digits, base == 16  ? "0123456789abcdefABCDEF"
+					 : base == 8 ? "01234567"
+						     : "0123456789") != strlen(digits))
 		return -1;
 	errno = 0;
 	*v = strtoull(digits, &end, base);
@@ -207,11 +208,13 @@ expected(const struct sl_key *k)
 static int
 wrong_type(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, const char *path)
 {
-	return sl_conf_fail(w->error, n->at, "%s: %s where %s is expected", path, sl_yaml_kind_name(n), expected(k));
+	return sl_conf_fail(w->error, n->at, "%s: %s where %s is expected", path,
+		sl_yaml_kind_name(n), expected(k));
 }
 
 static int
-read_scalar(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, const char *path, char *base)
+read_scalar(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, const char *path,
+	char *base)
 {
 	char why[SL_WHY_SIZE] = "";
 	bool typed = k->type == SL_KEY_BOOL || k->type == SL_KEY_UINT || k->type == SL_KEY_REAL;
@@ -221,7 +224,8 @@ read_scalar(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, con
 	if (sl_yaml_is_null(n)) {
 		if (k->flags & SL_KEY_UNSET)
 			return 0;
-		return sl_conf_fail(w->error, n->at, "%s: nothing where %s is expected", path, expected(k));
+		return sl_conf_fail(
+			w->error, n->at, "%s: nothing where %s is expected", path, expected(k));
 	}
 	if (typed && n->quoted)
 		return wrong_type(w, k, n, path);
@@ -232,7 +236,7 @@ read_scalar(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, con
 	return sl_conf_fail(w->error, n->at, "%s: '%.60s' %s", path, n->text, why);
 }
 
-/* --- finding rows ---------------------------------------------------------------------------------------------- */
+/* --- finding rows --------------------------------------------------------------------------- */
 
 static const struct sl_key *
 find_key(const char *path)
@@ -320,11 +324,12 @@ unknown_key(struct walk *w, const struct sl_yaml *n, const char *prefix, const c
 		}
 	}
 	if (near[0])
-		return sl_conf_fail(w->error, n->key_at, "unknown key '%.100s' (is '%s' meant?)", path, near);
+		return sl_conf_fail(
+			w->error, n->key_at, "unknown key '%.100s' (is '%s' meant?)", path, near);
 	return sl_conf_fail(w->error, n->key_at, "unknown key '%.100s'", path);
 }
 
-/* --- structs, lists, instances ----------------------------------------------------------------------------------- */
+/* --- structs, lists, instances -------------------------------------------------------------- */
 
 static void
 set_defaults(uint8_t scope, char *base)
@@ -332,14 +337,17 @@ set_defaults(uint8_t scope, char *base)
 	char why[SL_WHY_SIZE];
 
 	for (unsigned i = 0; i < sl_key_count; i++)
-		if (sl_keys[i].scope == scope && sl_keys[i].def && sl_keys[i].type <= SL_KEY_CUSTOM &&
+		if (sl_keys[i].scope == scope && sl_keys[i].def &&
+			sl_keys[i].type <= SL_KEY_CUSTOM &&
 			parse_value(&sl_keys[i], sl_keys[i].def, base, why))
 			abort(); /* a row of the table contradicts itself */
 }
 
-static int read_mapping(struct walk *w, const struct sl_yaml *n, const char *path, char *base, struct seen *seen);
+static int read_mapping(
+	struct walk *w, const struct sl_yaml *n, const char *path, char *base, struct seen *seen);
 
-/* Keys of one struct: defaults, the file's values, the required ones. The struct begins with its place in the file. */
+/* Keys of one struct: defaults, the file's values, the required ones. The struct begins with its
+ * place in the file. */
 static int
 read_item(struct walk *w, const struct sl_yaml *n, const char *path, uint8_t scope, char *base)
 {
@@ -353,11 +361,14 @@ read_item(struct walk *w, const struct sl_yaml *n, const char *path, uint8_t sco
 	if (k && k->scope == scope)
 		return read_scalar(w, k, n, path, base);
 	if (n->kind != SL_YAML_MAPPING && !sl_yaml_is_null(n))
-		return sl_conf_fail(w->error, n->at, "%s: %s where a mapping is expected", path, sl_yaml_kind_name(n));
+		return sl_conf_fail(w->error, n->at, "%s: %s where a mapping is expected", path,
+			sl_yaml_kind_name(n));
 	rc = read_mapping(w, n, path, base, &seen);
 	for (unsigned i = 0; !rc && i < sl_key_count; i++)
-		if (sl_keys[i].scope == scope && (sl_keys[i].flags & SL_KEY_REQUIRED) && !seen.key[i])
-			rc = sl_conf_fail(w->error, n->at, "%s: '%s' is missing", path, strrchr(sl_keys[i].path, '.') + 1);
+		if (sl_keys[i].scope == scope && (sl_keys[i].flags & SL_KEY_REQUIRED) &&
+			!seen.key[i])
+			rc = sl_conf_fail(w->error, n->at, "%s: '%s' is missing", path,
+				strrchr(sl_keys[i].path, '.') + 1);
 	return rc;
 }
 
@@ -374,7 +385,8 @@ make_items(const struct sl_key *k, uint32_t count, char *base)
 }
 
 static int
-read_list(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, const char *path, char *base)
+read_list(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, const char *path,
+	char *base)
 {
 	char item_path[PATH_SIZE];
 	char *items;
@@ -397,7 +409,8 @@ read_list(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, const
 
 /* FIPS's rule: one block when it reads as one, else a mapping of named blocks. */
 static int
-read_instances(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, const char *path, char *base)
+read_instances(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, const char *path,
+	char *base)
 {
 	bool named = n->kind == SL_YAML_MAPPING && n->children;
 	char *items;
@@ -421,7 +434,8 @@ read_instances(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, 
 		char *name = items + sizeof(struct sl_pos);
 
 		if (strlen(e->key) >= SL_CONF_NAME_SIZE || strchr(e->key, '/'))
-			return sl_conf_fail(w->error, e->key_at, "%s: '%.80s' is not a name for an instance", path, e->key);
+			return sl_conf_fail(w->error, e->key_at,
+				"%s: '%.80s' is not a name for an instance", path, e->key);
 		snprintf(name, SL_CONF_NAME_SIZE, "%s", e->key);
 		rc = read_item(w, e, path, k->item_scope, items);
 	}
@@ -434,15 +448,18 @@ read_foreign(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, co
 	bool on;
 
 	if (k->type == SL_KEY_REFUSED)
-		return sl_conf_fail(w->error, n->key_at, "%s: known to FIPS, not supported by Sluice: %s", path, k->doc);
+		return sl_conf_fail(w->error, n->key_at,
+			"%s: known to FIPS, not supported by Sluice: %s", path, k->doc);
 	if (k->type == SL_KEY_LEFT_OUT) {
-		sl_config_warn(w->config, n->key_at, "%s: known to FIPS, without effect in Sluice: %s", path, k->doc);
+		sl_config_warn(w->config, n->key_at,
+			"%s: known to FIPS, without effect in Sluice: %s", path, k->doc);
 		return 0;
 	}
 	if (n->kind != SL_YAML_SCALAR || n->quoted || parse_bool(n->text, &on))
 		return wrong_type(w, k, n, path);
 	if (on)
-		return sl_conf_fail(w->error, n->at, "%s: known to FIPS, not supported by Sluice: %s", path, k->doc);
+		return sl_conf_fail(w->error, n->at,
+			"%s: known to FIPS, not supported by Sluice: %s", path, k->doc);
 	return 0;
 }
 
@@ -452,7 +469,8 @@ read_key(struct walk *w, const struct sl_yaml *n, const char *prefix, char *base
 	char path[PATH_SIZE];
 	const struct sl_key *k;
 
-	if (snprintf(path, sizeof(path), "%s%s%s", prefix, prefix[0] ? "." : "", n->key) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s%s%s", prefix, prefix[0] ? "." : "", n->key) >=
+		(int)sizeof(path))
 		return sl_conf_fail(w->error, n->key_at, "unknown key '%.100s'", n->key);
 	if (strpbrk(n->key, ".[]*"))
 		return unknown_key(w, n, prefix, path);
@@ -463,8 +481,8 @@ read_key(struct walk *w, const struct sl_yaml *n, const char *prefix, char *base
 		if (sl_yaml_is_null(n))
 			return 0;
 		if (n->kind != SL_YAML_MAPPING)
-			return sl_conf_fail(w->error, n->at, "%s: %s where a mapping is expected", path,
-				sl_yaml_kind_name(n));
+			return sl_conf_fail(w->error, n->at, "%s: %s where a mapping is expected",
+				path, sl_yaml_kind_name(n));
 		return read_mapping(w, n, path, base, seen);
 	}
 	if (!k)
@@ -486,7 +504,8 @@ read_key(struct walk *w, const struct sl_yaml *n, const char *prefix, char *base
 }
 
 static int
-read_mapping(struct walk *w, const struct sl_yaml *n, const char *path, char *base, struct seen *seen)
+read_mapping(
+	struct walk *w, const struct sl_yaml *n, const char *path, char *base, struct seen *seen)
 {
 	int rc = 0;
 
@@ -495,7 +514,7 @@ read_mapping(struct walk *w, const struct sl_yaml *n, const char *path, char *ba
 	return rc;
 }
 
-/* --- the outside ------------------------------------------------------------------------------------------------- */
+/* --- the outside ---------------------------------------------------------------------------- */
 
 struct sl_config *
 sl_config_create(void)
@@ -539,7 +558,8 @@ sl_config_parse(struct sl_config *c, const char *text, size_t len, struct sl_con
 	if (rc)
 		return rc;
 	if (root && root->kind != SL_YAML_MAPPING && !sl_yaml_is_null(root))
-		rc = sl_conf_fail(error, root->at, "%s where a mapping is expected", sl_yaml_kind_name(root));
+		rc = sl_conf_fail(
+			error, root->at, "%s where a mapping is expected", sl_yaml_kind_name(root));
 	else if (root)
 		rc = read_mapping(&w, root, "", (char *)c, NULL);
 	sl_yaml_free(root);
@@ -569,8 +589,10 @@ sl_config_load(struct sl_config *c, const char *path, struct sl_conf_error *erro
 		rc = -ENOMEM;
 		goto out;
 	}
-	/* One byte more than the limit shows that there is more; pipes and devices are read as they come. */
-	while (len <= SL_YAML_BYTES_MAX && (n = read(fd, text + len, SL_YAML_BYTES_MAX + 1 - len)) != 0) {
+	/* One byte more than the limit shows that there is more; pipes and devices are read as they
+	 * come. */
+	while (len <= SL_YAML_BYTES_MAX &&
+		(n = read(fd, text + len, SL_YAML_BYTES_MAX + 1 - len)) != 0) {
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {

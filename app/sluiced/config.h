@@ -2,14 +2,16 @@
 #ifndef SL_CONFIG_H
 #define SL_CONFIG_H
 /*
- * The daemon's configuration: one YAML file, checked as a whole before anything is started, constant afterwards.
+ * The daemon's configuration: one YAML file, checked as a whole before anything is started,
+ * constant afterwards.
  *
- * Keys that FIPS has keep FIPS's names, meaning, units and defaults (peering facts, section 17); ours stand under
- * `dataplane:`. All keys are rows of one table (config_table.c): the parser, `sluiced --check` and the table in
- * docs/configuration.md are made from it.
+ * Keys that FIPS has keep FIPS's names, meaning, units and defaults (peering facts, section 17);
+ * ours stand under `dataplane:`. All keys are rows of one table (config_table.c): the parser,
+ * `sluiced --check` and the table in docs/configuration.md are made from it.
  *
- * Every failure is one line, "file:line:column: message". What FIPS knows and Sluice does not do yet is refused by
- * that name when it would change what the node does, and noted as a warning when leaving it out is harmless.
+ * Every failure is one line, "file:line:column: message". What FIPS knows and Sluice does not do
+ * yet is refused by that name when it would change what the node does, and noted as a warning when
+ * leaving it out is harmless.
  *
  * Holds the node's secret when the file has one: sl_config_destroy() wipes.
  */
@@ -28,7 +30,13 @@ extern "C" {
 #define SL_CONF_PEERS_MAX 4096
 #define SL_CONF_TRANSPORTS_MAX 32
 
-enum sl_conf_log { SL_CONF_LOG_TRACE, SL_CONF_LOG_DEBUG, SL_CONF_LOG_INFO, SL_CONF_LOG_WARN, SL_CONF_LOG_ERROR };
+enum sl_conf_log {
+	SL_CONF_LOG_TRACE,
+	SL_CONF_LOG_DEBUG,
+	SL_CONF_LOG_INFO,
+	SL_CONF_LOG_WARN,
+	SL_CONF_LOG_ERROR
+};
 enum sl_conf_policy { SL_CONF_AUTO_CONNECT, SL_CONF_ON_DEMAND, SL_CONF_MANUAL };
 enum sl_conf_huge { SL_CONF_HUGE_AUTO, SL_CONF_HUGE_YES, SL_CONF_HUGE_NO };
 
@@ -75,8 +83,10 @@ struct sl_conf_address {
 	char addr[SL_CONF_TEXT_SIZE];
 	uint8_t priority;
 	/* Set by the check: */
-	uint8_t kind; /* SL_ADDR_NONE: left out (a transport of FIPS that we lack), SL_ADDR_UDP4 (any UDP), SL_ADDR_ETH */
-	int16_t instance; /* UDP: the instance asked for, -1 = any; Ethernet: the transport on that port */
+	uint8_t kind;	  /* SL_ADDR_NONE: left out (a transport of FIPS that we lack), SL_ADDR_UDP4
+			     (any UDP), SL_ADDR_ETH */
+	int16_t instance; /* UDP: the instance asked for, -1 = any; Ethernet: the transport on that
+			     port */
 	struct sl_conf_endpoint endpoint; /* UDP */
 	uint8_t mac[6];			  /* Ethernet */
 };
@@ -122,7 +132,8 @@ struct sl_config {
 		uint32_t max_peers, max_pending_inbound;
 	} limits;
 	struct {
-		uint32_t handshake_burst, handshake_max_resends, established_burst; /* 0 = derived */
+		uint32_t handshake_burst, handshake_max_resends,
+			established_burst; /* 0 = derived */
 		double handshake_rate, established_rate;
 		double resend_backoff;
 		uint64_t handshake_timeout_secs, resend_interval_ms;
@@ -139,8 +150,8 @@ struct sl_config {
 	} rekey;
 	uint8_t mmp_mode; /* 0 full, 1 lightweight, 2 minimal */
 	struct {
-		uint64_t announce_min_interval_ms, hold_down_secs, reeval_interval_secs, flap_window_secs,
-			flap_dampening_secs;
+		uint64_t announce_min_interval_ms, hold_down_secs, reeval_interval_secs,
+			flap_window_secs, flap_dampening_secs;
 		uint32_t flap_threshold;
 		double parent_hysteresis;
 	} tree;
@@ -203,9 +214,11 @@ struct sl_config *sl_config_create(void) SL_MUST_CHECK;
 void sl_config_destroy(struct sl_config *c);
 
 /* 0; -EINVAL with error filled; -ENOMEM. The configuration of a failed parse is to be destroyed. */
-int sl_config_parse(struct sl_config *c, const char *text, size_t len, struct sl_conf_error *error) SL_MUST_CHECK;
+int sl_config_parse(struct sl_config *c, const char *text, size_t len,
+	struct sl_conf_error *error) SL_MUST_CHECK;
 /* The same from a file. error->at.line is 0 when the file itself cannot be read. */
-int sl_config_load(struct sl_config *c, const char *path, struct sl_conf_error *error) SL_MUST_CHECK;
+int sl_config_load(
+	struct sl_config *c, const char *path, struct sl_conf_error *error) SL_MUST_CHECK;
 /* "path:line:column: text" or "path: text". */
 void sl_config_error_print(FILE *out, const char *path, const struct sl_conf_error *error);
 

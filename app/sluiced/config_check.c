@@ -38,22 +38,28 @@ check_ports(struct sl_config *c, struct sl_conf_error *error)
 
 		for (uint32_t j = 0; j < i; j++) {
 			if (!strcmp(c->dataplane.ports[j].name, p->name))
-				return sl_conf_fail(error, p->at, "dataplane.ports[]: a second port named '%s'", p->name);
+				return sl_conf_fail(error, p->at,
+					"dataplane.ports[]: a second port named '%s'", p->name);
 			if (!strcmp(c->dataplane.ports[j].device, p->device))
-				return sl_conf_fail(error, p->at, "dataplane.ports[]: a second port on device '%.100s'",
+				return sl_conf_fail(error, p->at,
+					"dataplane.ports[]: a second port on device '%.100s'",
 					p->device);
 		}
 		if (p->mtu && p->mtu < 576)
-			return sl_conf_fail(error, p->at, "dataplane.ports[]: mtu %u of '%s' is under 576", p->mtu, p->name);
+			return sl_conf_fail(error, p->at,
+				"dataplane.ports[]: mtu %u of '%s' is under 576", p->mtu, p->name);
 		for (uint32_t r = 0; r < p->route_count; r++) {
 			const struct sl_conf_route *route = &p->routes[r];
 
 			if (route->to.family != route->via.family)
 				return sl_conf_fail(error, route->at,
-					"dataplane.ports[].routes[]: to and via are of different families");
+					"dataplane.ports[].routes[]: to and via are of different "
+					"families");
 			if (!on_link(p, &route->via))
 				return sl_conf_fail(error, route->at,
-					"dataplane.ports[].routes[]: via is on none of the prefixes of port '%s'", p->name);
+					"dataplane.ports[].routes[]: via is on none of the "
+					"prefixes of port '%s'",
+					p->name);
 		}
 	}
 	return 0;
@@ -75,29 +81,38 @@ check_udp(struct sl_config *c, struct sl_conf_error *error)
 		bool found = is_any(&u->bind) || u->outbound_only;
 
 		if (!u->bind.port && !u->outbound_only)
-			return sl_conf_fail(error, u->at, "transports.udp.bind_addr: port 0: a port we listen on is named");
+			return sl_conf_fail(error, u->at,
+				"transports.udp.bind_addr: port 0: a port we listen on is named");
 		for (uint32_t p = 0; !found && p < c->dataplane.port_count; p++)
-			for (uint32_t a = 0; !found && a < c->dataplane.ports[p].address_count; a++) {
+			for (uint32_t a = 0; !found && a < c->dataplane.ports[p].address_count;
+				a++) {
 				const struct sl_ifaddr *ip = &c->dataplane.ports[p].addresses[a].ip;
 
-				found = ip->family == u->bind.family && !memcmp(ip->ip, u->bind.ip, 16);
+				found = ip->family == u->bind.family &&
+					!memcmp(ip->ip, u->bind.ip, 16);
 			}
 		if (!found)
 			return sl_conf_fail(error, u->at,
-				"transports.udp.bind_addr: %s is no address of a dataplane port", u->bind.host);
+				"transports.udp.bind_addr: %s is no address of a dataplane port",
+				u->bind.host);
 		for (uint32_t j = 0; j < i; j++) {
 			const struct sl_conf_udp *o = &c->udp[j];
 
 			if (u->outbound_only || o->outbound_only || o->bind.port != u->bind.port)
 				continue;
 			if (is_any(&u->bind) || is_any(&o->bind) ||
-				(o->bind.family == u->bind.family && !memcmp(o->bind.ip, u->bind.ip, 16)))
+				(o->bind.family == u->bind.family &&
+					!memcmp(o->bind.ip, u->bind.ip, 16)))
 				return sl_conf_fail(error, u->at,
-					"transports.udp: '%s' and '%s' listen on the same address and port", o->name, u->name);
+					"transports.udp: '%s' and '%s' listen on the same address "
+					"and port",
+					o->name, u->name);
 		}
 		if (u->mtu < 1107)
 			sl_config_warn(c, u->at,
-				"transports.udp.mtu: filters (1107 bytes) do not fit %u: the peer routes by tree only", u->mtu);
+				"transports.udp.mtu: filters (1107 bytes) do not fit %u: the peer "
+				"routes by tree only",
+				u->mtu);
 	}
 	return 0;
 }
@@ -110,24 +125,30 @@ check_ethernet(struct sl_config *c, struct sl_conf_error *error)
 		int port = find_port(c, e->interface);
 
 		if (port < 0)
-			return sl_conf_fail(error, e->at, "transports.ethernet.interface: no dataplane port is named '%s'",
+			return sl_conf_fail(error, e->at,
+				"transports.ethernet.interface: no dataplane port is named '%s'",
 				e->interface);
 		e->port = (uint16_t)port;
 		for (uint32_t j = 0; j < i; j++)
 			if (c->ethernet[j].port == e->port)
 				return sl_conf_fail(error, e->at,
-					"transports.ethernet: port '%s' already has an Ethernet transport", e->interface);
+					"transports.ethernet: port '%s' already has an Ethernet "
+					"transport",
+					e->interface);
 		if (e->mtu && e->mtu < 576)
-			return sl_conf_fail(error, e->at, "transports.ethernet.mtu: %u is under 576", e->mtu);
+			return sl_conf_fail(
+				error, e->at, "transports.ethernet.mtu: %u is under 576", e->mtu);
 		if (e->beacon_interval_secs < 10) {
-			sl_config_warn(c, e->at, "transports.ethernet.beacon_interval_secs: raised to 10");
+			sl_config_warn(
+				c, e->at, "transports.ethernet.beacon_interval_secs: raised to 10");
 			e->beacon_interval_secs = 10;
 		}
 	}
 	return 0;
 }
 
-/* "udp", "udp/<instance>", "ethernet"; what else FIPS has is left out as long as something remains. */
+/* "udp", "udp/<instance>", "ethernet"; what else FIPS has is left out as long as something remains.
+ */
 static int
 check_address(struct sl_config *c, struct sl_conf_address *a, struct sl_conf_error *error)
 {
@@ -141,39 +162,51 @@ check_address(struct sl_config *c, struct sl_conf_address *a, struct sl_conf_err
 	a->instance = -1;
 	if (!strcmp(a->transport, "udp") || !strncmp(a->transport, "udp/", 4)) {
 		if (!strcasecmp(a->addr, "nat"))
-			return sl_conf_fail(error, a->at, "addr: nat: known to FIPS, not supported by Sluice: NAT traversal");
+			return sl_conf_fail(error, a->at,
+				"addr: nat: known to FIPS, not supported by Sluice: NAT traversal");
 		if (sl_conf_endpoint_parse(&a->endpoint, a->addr, why))
-			return sl_conf_fail(error, a->at, "peers[].addresses[].addr: '%.80s' %s", a->addr, why);
+			return sl_conf_fail(
+				error, a->at, "peers[].addresses[].addr: '%.80s' %s", a->addr, why);
 		if (!a->endpoint.port)
-			return sl_conf_fail(error, a->at, "peers[].addresses[].addr: '%.80s' has port 0", a->addr);
+			return sl_conf_fail(error, a->at,
+				"peers[].addresses[].addr: '%.80s' has port 0", a->addr);
 		for (uint32_t i = 0; a->transport[3] && i < c->udp_count; i++)
 			if (!strcmp(c->udp[i].name, a->transport + 4))
 				a->instance = (int16_t)i;
 		if (a->transport[3] && a->instance < 0)
-			return sl_conf_fail(error, a->at, "peers[].addresses[].transport: no UDP instance is named '%s'",
+			return sl_conf_fail(error, a->at,
+				"peers[].addresses[].transport: no UDP instance is named '%s'",
 				a->transport + 4);
 		if (!c->udp_count)
-			return sl_conf_fail(error, a->at, "peers[].addresses[].transport: transports.udp is not configured");
+			return sl_conf_fail(error, a->at,
+				"peers[].addresses[].transport: transports.udp is not configured");
 		a->kind = SL_ADDR_UDP4;
 		return 0;
 	}
 	if (!strcmp(a->transport, "ethernet")) {
 		slash = strrchr(a->addr, '/');
-		if (!slash || sscanf(slash + 1, "%2x:%2x:%2x:%2x:%2x:%2x%c", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5], &end) != 6 ||
+		if (!slash ||
+			sscanf(slash + 1, "%2x:%2x:%2x:%2x:%2x:%2x%c", &m[0], &m[1], &m[2], &m[3],
+				&m[4], &m[5], &end) != 6 ||
 			strlen(slash + 1) != 17)
 			return sl_conf_fail(error, a->at,
-				"peers[].addresses[].addr: '%.80s' is not <port name>/aa:bb:cc:dd:ee:ff", a->addr);
+				"peers[].addresses[].addr: '%.80s' is not <port "
+				"name>/aa:bb:cc:dd:ee:ff",
+				a->addr);
 		for (unsigned i = 0; i < 6; i++)
 			a->mac[i] = (uint8_t)m[i];
 		if (a->mac[0] & 1)
-			return sl_conf_fail(error, a->at, "peers[].addresses[].addr: '%.80s' is a group address", a->addr);
+			return sl_conf_fail(error, a->at,
+				"peers[].addresses[].addr: '%.80s' is a group address", a->addr);
 		port = -1;
 		for (uint32_t i = 0; i < c->ethernet_count; i++)
 			if (strlen(c->ethernet[i].interface) == (size_t)(slash - a->addr) &&
-				!strncmp(c->ethernet[i].interface, a->addr, (size_t)(slash - a->addr)))
+				!strncmp(c->ethernet[i].interface, a->addr,
+					(size_t)(slash - a->addr)))
 				port = (int)i;
 		if (port < 0)
-			return sl_conf_fail(error, a->at, "peers[].addresses[].addr: no Ethernet transport on port '%.*s'",
+			return sl_conf_fail(error, a->at,
+				"peers[].addresses[].addr: no Ethernet transport on port '%.*s'",
 				(int)(slash - a->addr), a->addr);
 		a->instance = (int16_t)port;
 		a->kind = SL_ADDR_ETH;
@@ -181,11 +214,15 @@ check_address(struct sl_config *c, struct sl_conf_address *a, struct sl_conf_err
 	}
 	for (unsigned i = 0; others[i]; i++)
 		if (!strcmp(a->transport, others[i])) {
-			sl_config_warn(c, a->at, "peers[].addresses[]: transport '%s': known to FIPS, not supported by Sluice: "
-				"address left out", a->transport);
+			sl_config_warn(c, a->at,
+				"peers[].addresses[]: transport '%s': known to FIPS, not supported "
+				"by Sluice: "
+				"address left out",
+				a->transport);
 			return 0;
 		}
-	return sl_conf_fail(error, a->at, "peers[].addresses[].transport: '%s' is neither udp, udp/<instance> nor ethernet",
+	return sl_conf_fail(error, a->at,
+		"peers[].addresses[].transport: '%s' is neither udp, udp/<instance> nor ethernet",
 		a->transport);
 }
 
@@ -211,7 +248,9 @@ check_peers(struct sl_config *c, struct sl_conf_error *error)
 
 		for (uint32_t j = 0; j < i; j++)
 			if (!memcmp(c->peers[j].xonly, p->xonly, SL_XONLY_BYTES))
-				return sl_conf_fail(error, p->at, "peers[]: this npub already stands in line %u", c->peers[j].at.line);
+				return sl_conf_fail(error, p->at,
+					"peers[]: this npub already stands in line %u",
+					c->peers[j].at.line);
 		for (uint32_t a = 0; a < p->address_count; a++) {
 			int rc = check_address(c, &p->addresses[a], error);
 
@@ -220,12 +259,16 @@ check_peers(struct sl_config *c, struct sl_conf_error *error)
 			usable += p->addresses[a].kind != SL_ADDR_NONE;
 		}
 		if (p->address_count && !usable)
-			return sl_conf_fail(error, p->at, "peers[]: none of its addresses is on a transport of Sluice");
+			return sl_conf_fail(error, p->at,
+				"peers[]: none of its addresses is on a transport of Sluice");
 		if (!p->address_count && p->connect_policy == SL_CONF_AUTO_CONNECT)
 			return sl_conf_fail(error, p->at,
-				"peers[]: no addresses to dial (connect_policy: manual waits for the peer to dial us)");
+				"peers[]: no addresses to dial (connect_policy: manual waits for "
+				"the peer to dial us)");
 		if (p->connect_policy == SL_CONF_ON_DEMAND)
-			sl_config_warn(c, p->at, "peers[].connect_policy: on_demand does nothing, as in FIPS: the peer is not dialled");
+			sl_config_warn(c, p->at,
+				"peers[].connect_policy: on_demand does nothing, as in FIPS: the "
+				"peer is not dialled");
 		if (p->address_count)
 			qsort(p->addresses, p->address_count, sizeof(*p->addresses), by_priority);
 	}
@@ -239,12 +282,14 @@ sl_config_check(struct sl_config *c, struct sl_conf_error *error)
 
 	if (c->link_dead_timeout_secs <= c->heartbeat_interval_secs)
 		sl_config_warn(c, (struct sl_pos){0, 0},
-			"node.link_dead_timeout_secs is not above node.heartbeat_interval_secs: idle links will die");
+			"node.link_dead_timeout_secs is not above node.heartbeat_interval_secs: "
+			"idle links will die");
 	for (uint32_t i = 0; i < c->dataplane.worker_cpu_count; i++)
 		for (uint32_t j = 0; j < i; j++)
 			if (c->dataplane.worker_cpus[i].cpu == c->dataplane.worker_cpus[j].cpu)
 				return sl_conf_fail(error, c->dataplane.worker_cpus[i].at,
-					"dataplane.lcores.workers: CPU %u stands there twice", c->dataplane.worker_cpus[i].cpu);
+					"dataplane.lcores.workers: CPU %u stands there twice",
+					c->dataplane.worker_cpus[i].cpu);
 	rc = check_ports(c, error);
 	if (!rc)
 		rc = check_udp(c, error);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 /*
- * The effective configuration in the table's order. Sections are opened as their first key comes; a row belongs to
- * the struct being printed when its scope is the struct's.
+ * The effective configuration in the table's order. Sections are opened as their first key comes; a
+ * row belongs to the struct being printed when its scope is the struct's.
  */
 
 static uint64_t
@@ -100,7 +100,8 @@ pad(FILE *out, unsigned indent)
 	fprintf(out, "%*s", (int)indent, "");
 }
 
-static void print_scope(FILE *out, uint8_t scope, const char *prefix, const char *base, unsigned indent, bool dash);
+static void print_scope(
+	FILE *out, uint8_t scope, const char *prefix, const char *base, unsigned indent, bool dash);
 
 static void
 print_items(FILE *out, const struct sl_key *k, const char *base, unsigned indent)
@@ -145,7 +146,8 @@ print_items(FILE *out, const struct sl_key *k, const char *base, unsigned indent
 	}
 }
 
-/* Prints the headings of sections that `path` is in and `open` is not; returns the depth of its last part. */
+/* Prints the headings of sections that `path` is in and `open` is not; returns the depth of its
+ * last part. */
 static unsigned
 open_sections(FILE *out, const char *path, char *open, unsigned indent)
 {
@@ -166,7 +168,8 @@ open_sections(FILE *out, const char *path, char *open, unsigned indent)
 }
 
 static void
-print_scope(FILE *out, uint8_t scope, const char *prefix, const char *base, unsigned indent, bool dash)
+print_scope(
+	FILE *out, uint8_t scope, const char *prefix, const char *base, unsigned indent, bool dash)
 {
 	char open[SL_CONF_TEXT_SIZE] = "";
 	size_t skip = prefix[0] ? strlen(prefix) + 1 : 0;
@@ -214,7 +217,7 @@ sl_config_print(FILE *out, const struct sl_config *c)
 	print_scope(out, SL_SCOPE_ROOT, "", (const char *)c, 0, false);
 }
 
-/* --- reference ------------------------------------------------------------------------------------------------- */
+/* --- reference ------------------------------------------------------------------------------ */
 
 static void
 print_type(FILE *out, const struct sl_key *k)
@@ -224,10 +227,12 @@ print_type(FILE *out, const struct sl_key *k)
 		fputs("true, false", out);
 		return;
 	case SL_KEY_UINT:
-		fprintf(out, "%.0f .. %.0f%s%s", k->min, k->max, k->unit && k->unit[0] ? " " : "", k->unit ? k->unit : "");
+		fprintf(out, "%.0f .. %.0f%s%s", k->min, k->max, k->unit && k->unit[0] ? " " : "",
+			k->unit ? k->unit : "");
 		return;
 	case SL_KEY_REAL:
-		fprintf(out, "%g .. %g%s%s", k->min, k->max, k->unit && k->unit[0] ? " " : "", k->unit ? k->unit : "");
+		fprintf(out, "%g .. %g%s%s", k->min, k->max, k->unit && k->unit[0] ? " " : "",
+			k->unit ? k->unit : "");
 		return;
 	case SL_KEY_LIST:
 		fprintf(out, "list, up to %.0f", k->max);
@@ -258,11 +263,11 @@ sl_config_print_keys(FILE *out)
 		fprintf(out, "| `%s` | ", k->path);
 		print_type(out, k);
 		fprintf(out, " | %s | %s |\n",
-			k->def				? k->def :
-				k->flags & SL_KEY_REQUIRED ? "required" :
-				k->type == SL_KEY_LIST	   ? "empty" :
-				k->type == SL_KEY_INSTANCES ? "absent" :
-							     "unset",
+			k->def			      ? k->def
+			: k->flags & SL_KEY_REQUIRED  ? "required"
+			: k->type == SL_KEY_LIST      ? "empty"
+			: k->type == SL_KEY_INSTANCES ? "absent"
+						      : "unset",
 			k->doc);
 	}
 	fputs("\nKnown to FIPS, not supported:\n\n| Key | In a file | Why |\n|---|---|---|\n", out);
@@ -272,9 +277,9 @@ sl_config_print_keys(FILE *out)
 		if (k->type < SL_KEY_OFF)
 			continue;
 		fprintf(out, "| `%s` | %s | %s |\n", k->path,
-			k->type == SL_KEY_OFF	     ? "only `false`" :
-				k->type == SL_KEY_LEFT_OUT ? "a warning, no effect" :
-							     "an error",
+			k->type == SL_KEY_OFF	     ? "only `false`"
+			: k->type == SL_KEY_LEFT_OUT ? "a warning, no effect"
+						     : "an error",
 			k->doc);
 	}
 }

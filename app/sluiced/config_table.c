@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* --- texts with a grammar of their own ------------------------------------------------------------------------- */
+/* --- texts with a grammar of their own ------------------------------------------------------ */
 
 static int
 parse_npub(void *target, const char *text, char why[SL_WHY_SIZE])
@@ -85,8 +85,9 @@ parse_ip(struct sl_ifaddr *ip, const char *text, bool with_prefix, char why[SL_W
 	ip->prefix_len = (uint8_t)n;
 	return 0;
 bad:
-	snprintf(why, SL_WHY_SIZE, with_prefix ? "is not an address with a prefix length, like 192.0.2.1/24" :
-						 "is not an IPv4 or IPv6 address");
+	snprintf(why, SL_WHY_SIZE,
+		with_prefix ? "is not an address with a prefix length, like 192.0.2.1/24"
+			    : "is not an IPv4 or IPv6 address");
 	return -1;
 }
 
@@ -110,7 +111,8 @@ parse_ifaddr(void *target, const char *text, char why[SL_WHY_SIZE])
 
 	if (parse_ip(ip, text, true, why))
 		return -1;
-	if (!memcmp(ip->ip, zero, 16) || (ip->family == 4 ? ip->ip[0] >= 224 || ip->ip[0] == 127 : ip->ip[0] == 0xff)) {
+	if (!memcmp(ip->ip, zero, 16) ||
+		(ip->family == 4 ? ip->ip[0] >= 224 || ip->ip[0] == 127 : ip->ip[0] == 0xff)) {
 		snprintf(why, SL_WHY_SIZE, "is not a unicast address a port can have");
 		return -1;
 	}
@@ -165,7 +167,8 @@ sl_conf_endpoint_parse(struct sl_conf_endpoint *e, const char *text, char why[SL
 	unsigned long port;
 
 	memset(e, 0, sizeof(*e));
-	if (!colon || colon == text || !isdigit((unsigned char)colon[1]) || strlen(text) >= sizeof(e->text)) {
+	if (!colon || colon == text || !isdigit((unsigned char)colon[1]) ||
+		strlen(text) >= sizeof(e->text)) {
 		snprintf(why, SL_WHY_SIZE, "is not host:port (IPv6 in brackets)");
 		return -1;
 	}
@@ -268,8 +271,10 @@ parse_name(void *target, const char *text, char why[SL_WHY_SIZE])
 	size_t len = strlen(text);
 
 	if (!len || len >= SL_CONF_NAME_SIZE ||
-		strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != len) {
-		snprintf(why, SL_WHY_SIZE, "is not a name: 1 to %d letters, digits, '-', '_' or '.'",
+		strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
+			len) {
+		snprintf(why, SL_WHY_SIZE,
+			"is not a name: 1 to %d letters, digits, '-', '_' or '.'",
 			SL_CONF_NAME_SIZE - 1);
 		return -1;
 	}
@@ -283,7 +288,7 @@ format_text(char out[SL_CONF_TEXT_SIZE], const void *target)
 	snprintf(out, SL_CONF_TEXT_SIZE, "%s", (const char *)target);
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------------------------ */
 
 static const char *const log_levels[] = {"trace", "debug", "info", "warn", "error", NULL};
 static const char *const mmp_modes[] = {"full", "lightweight", "minimal", NULL};
@@ -291,6 +296,7 @@ static const char *const policies[] = {"auto_connect", "on_demand", "manual", NU
 static const char *const huge_choices[] = {"auto", "yes", "no", NULL};
 static const char *const aead_choices[] = {"auto", "ipsec-mb", "sodium", NULL};
 
+/* clang-format off */
 #define C(f) sizeof(((struct sl_config *)0)->f), offsetof(struct sl_config, f)
 #define S(s, f) sizeof(((struct s *)0)->f), offsetof(struct s, f)
 #define BOOL(path_, scope_, where, def_, doc_)                                                                         \
@@ -539,5 +545,7 @@ const struct sl_key sl_keys[] = {
 	TEXT("dataplane.profiles_dir", ROOT, 0, C(dataplane.profiles_dir), "/usr/share/sluice/drivers-config",
 		"Where driver profiles are."),
 };
+/* clang-format on */
 const unsigned sl_key_count = sizeof(sl_keys) / sizeof(sl_keys[0]);
-_Static_assert(sizeof(sl_keys) / sizeof(sl_keys[0]) <= SL_KEYS_MAX, "table larger than its users' scratch");
+_Static_assert(sizeof(sl_keys) / sizeof(sl_keys[0]) <= SL_KEYS_MAX,
+	"table larger than its users' scratch");

@@ -2,9 +2,10 @@
 #ifndef SL_CONFIG_TABLE_H
 #define SL_CONFIG_TABLE_H
 /*
- * One row a key. A row's place in the file is `path`; "x[]" stands for each element of list x, and the keys of a
- * transport instance stand below its type, whether the instances are named or not. `scope` says which struct `offset`
- * counts in. config.c walks the file by this table, config_print.c writes from it.
+ * One row a key. A row's place in the file is `path`; "x[]" stands for each element of list x, and
+ * the keys of a transport instance stand below its type, whether the instances are named or not.
+ * `scope` says which struct `offset` counts in. config.c walks the file by this table,
+ * config_print.c writes from it.
  */
 #include "config.h"
 
@@ -15,7 +16,8 @@ enum sl_key_type {
 	SL_KEY_TEXT, /* char[size] */
 	SL_KEY_ENUM, /* uint8_t, index into choices */
 	SL_KEY_CUSTOM,
-	SL_KEY_LIST,	  /* pointer at offset, uint32_t count at count_offset, elements of `size` bytes */
+	SL_KEY_LIST, /* pointer at offset, uint32_t count at count_offset, elements of `size` bytes
+		      */
 	SL_KEY_INSTANCES, /* the same, from one block or a mapping of named blocks */
 	SL_KEY_OFF,	  /* a switch of FIPS for what we lack: may only be false */
 	SL_KEY_LEFT_OUT,  /* of FIPS, without effect here: a warning */
@@ -35,9 +37,9 @@ enum sl_key_scope {
 	SL_SCOPE_ARG,
 };
 
-#define SL_KEY_SECRET 0x01   /* never printed */
+#define SL_KEY_SECRET 0x01 /* never printed */
 #define SL_KEY_REQUIRED 0x02
-#define SL_KEY_UNSET 0x04    /* no default: stays zero, which the bounds exclude */
+#define SL_KEY_UNSET 0x04 /* no default: stays zero, which the bounds exclude */
 
 #define SL_WHY_SIZE 160
 /* text -> target; 0 or -1 with why. */
@@ -66,6 +68,7 @@ extern const unsigned sl_key_count;
 int sl_conf_endpoint_parse(struct sl_conf_endpoint *e, const char *text, char why[SL_WHY_SIZE]);
 /* The whole-file checks after parsing (config_check.c): names, references, what fits together. */
 int sl_config_check(struct sl_config *c, struct sl_conf_error *error) SL_MUST_CHECK;
-void sl_config_warn(struct sl_config *c, struct sl_pos at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void sl_config_warn(struct sl_config *c, struct sl_pos at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

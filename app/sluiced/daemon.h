@@ -4,11 +4,13 @@
 /*
  * The running daemon: everything control owns, in the order it comes up (and, reversed, goes down):
  *
- *	log, EAL, session table, router, data plane with its ports and transports, links, resolver, control socket, workers
+ *	log, EAL, session table, router, data plane with its ports and transports, links, resolver,
+ *control socket, workers
  *
- * daemon.c brings up, loops and brings down; sinks.c connects links, router and data plane; peers.c turns the
- * configuration's peers into dialled addresses; server.c is the control socket and show*.c what it answers.
- * One thread: control's. Only the resolver has a thread of its own, and the workers theirs.
+ * daemon_up.c and daemon.c bring up, daemon.c loops and brings down; sinks.c connects links, router
+ *and data plane; peers.c turns the configuration's peers into dialled addresses; server.c is the
+ *control socket and show*.c what it answers. One thread: control's. Only the resolver has a thread
+ *of its own, and the workers theirs.
  */
 #include "../../lib/overlay/sl_link.h"
 #include "../../lib/overlay/sl_log.h"
@@ -20,18 +22,20 @@
 
 struct sl_server;
 
-#define SL_APP_COUNTERS(X)                                                                                             \
-	X(LOCAL_DATAGRAM, "local_datagrams", "datagrams addressed to this node, which serves none")                    \
-	X(LEARNED, "learn_events", "coordinates handed up by workers")                                                 \
-	X(TRANSMIT_FAILED, "transmit_failed", "control frames that could not be sent (no route, neighbour or room)")   \
-	X(UP_FAILED, "peer_up_failed", "links that came up and found no room in the router")                           \
-	X(BEACON_TX, "beacons_sent", "beacons sent")                                                                   \
-	X(BEACON_RX, "beacons_heard", "beacons heard")                                                                 \
-	X(BEACON_DIAL, "beacons_dialled", "nodes dialled because their beacon was heard")                              \
-	X(RESOLVE_FAILED, "names_unresolved", "look-ups of peers' host names that failed")                             \
-	X(CONGESTED, "congested_seconds", "seconds in which ports or rings lost frames")                               \
-	X(LATE, "late_turns", "turns of the control loop longer than 10 ms")                                           \
-	X(REQUESTS, "requests", "requests served on the control socket")                                               \
+#define SL_APP_COUNTERS(X)                                                                         \
+	X(LOCAL_DATAGRAM, "local_datagrams",                                                       \
+		"datagrams addressed to this node, which serves none")                             \
+	X(LEARNED, "learn_events", "coordinates handed up by workers")                             \
+	X(TRANSMIT_FAILED, "transmit_failed",                                                      \
+		"control frames that could not be sent (no route, neighbour or room)")             \
+	X(UP_FAILED, "peer_up_failed", "links that came up and found no room in the router")       \
+	X(BEACON_TX, "beacons_sent", "beacons sent")                                               \
+	X(BEACON_RX, "beacons_heard", "beacons heard")                                             \
+	X(BEACON_DIAL, "beacons_dialled", "nodes dialled because their beacon was heard")          \
+	X(RESOLVE_FAILED, "names_unresolved", "look-ups of peers' host names that failed")         \
+	X(CONGESTED, "congested_seconds", "seconds in which ports or rings lost frames")           \
+	X(LATE, "late_turns", "turns of the control loop longer than 10 ms")                       \
+	X(REQUESTS, "requests", "requests served on the control socket")                           \
 	X(CLIENTS_REFUSED, "clients_refused", "clients turned away: too many at once")
 enum sl_app_counter {
 #define SL_APP_COUNTER_ENUM(id, name, what) SL_APP_##id,
@@ -67,10 +71,10 @@ struct sl_daemon {
 	struct sl_app_peer *peers; /* one per configured peer */
 	struct sl_app_beacon beacons[SL_CONF_TRANSPORTS_MAX];
 	uint16_t udp_ports[SL_CONF_TRANSPORTS_MAX]; /* as they are on the wire */
-	uint8_t *peer_up; /* per peer_id: the router knows it */
+	uint8_t *peer_up;			    /* per peer_id: the router knows it */
 	uint32_t max_peers;
 
-	bool running;	/* workers run: reclaim goes through the data plane */
+	bool running; /* workers run: reclaim goes through the data plane */
 	bool stopping;
 	uint64_t start_us, now_us; /* now_us: of the current turn */
 	uint64_t unix_start_s;
@@ -83,6 +87,12 @@ struct sl_daemon {
 /* Runs until SIGTERM or SIGINT. The exit status: 0 or 1. */
 int sl_daemon_run(const struct sl_config *config, const char *config_path);
 
+/*
+ * daemon_up.c: identity, EAL, session table, router, data plane with its ports, links, transports.
+ * 0 or -errno, said in the log; what was made stays in d. *eal_up: EAL runs.
+ */
+int sl_daemon_build(struct sl_daemon *d, bool *eal_up) SL_MUST_CHECK;
+
 /* sinks.c */
 void sl_sinks_links(struct sl_daemon *d, struct sl_links_sink *sink);
 void sl_sinks_router(struct sl_daemon *d, struct sl_router_sink *sink);
@@ -90,18 +100,21 @@ void sl_sinks_dataplane(struct sl_daemon *d, struct sl_dataplane_sink *sink);
 void sl_sinks_reclaim(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
 
 /* peers.c */
-int sl_peers_init(struct sl_daemon *d) SL_MUST_CHECK; /* fills d->peers, adds names to the resolver */
+int sl_peers_init(
+	struct sl_daemon *d) SL_MUST_CHECK; /* fills d->peers, adds names to the resolver */
 int sl_peers_configure(struct sl_daemon *d) SL_MUST_CHECK; /* gives them to the links */
-void sl_peers_resolved(struct sl_daemon *d);  /* answers have changed */
-void sl_peers_second(struct sl_daemon *d);    /* which names are wanted */
-/* The transport instance (sl_addr.transport) that carries UDP of a family; -1 = none. instance: -1 = any. */
+void sl_peers_resolved(struct sl_daemon *d);		   /* answers have changed */
+void sl_peers_second(struct sl_daemon *d);		   /* which names are wanted */
+/* The transport instance (sl_addr.transport) that carries UDP of a family; -1 = none. instance: -1
+ * = any. */
 int sl_transport_udp(const struct sl_config *c, int instance, uint8_t family);
 static inline uint8_t
 sl_transport_eth(const struct sl_config *c, uint32_t i)
 {
 	return (uint8_t)(c->udp_count + i);
 }
-const char *sl_transport_name(const struct sl_config *c, uint8_t transport, char text[SL_CONF_NAME_SIZE * 2]);
+const char *sl_transport_name(
+	const struct sl_config *c, uint8_t transport, char text[SL_CONF_NAME_SIZE * 2]);
 
 /* profile.c: fills what the port's own keys leave open. 0, or -EINVAL with why. */
 int sl_profile_apply(struct sl_port_config *port, const struct sl_conf_port *conf, const char *dir,

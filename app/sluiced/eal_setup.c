@@ -58,9 +58,9 @@ free_huge_mb(void)
 }
 
 /*
- * What the data plane takes of EAL's memory: two pools a port (control's has a few hundred), rings, queues and drivers.
- * A buffer is its data with headroom, its two headers and our private area; in ordinary pages none crosses a page
- * boundary unless it is larger than a page.
+ * What the data plane takes of EAL's memory: two pools a port (control's has a few hundred), rings,
+ * queues and drivers. A buffer is its data with headroom, its two headers and our private area; in
+ * ordinary pages none crosses a page boundary unless it is larger than a page.
  */
 #define CONTROL_MBUFS 512
 #define WORKER_MB 8
@@ -97,7 +97,8 @@ needed_mb(const struct sl_config *c, unsigned workers, bool huge)
 			room = UINT16_MAX;
 		bytes += (c->dataplane.mbufs + CONTROL_MBUFS) * buffer_bytes(room, huge);
 	}
-	return (unsigned)(bytes >> 20) + SPARE_MB + workers * WORKER_MB + c->dataplane.port_count * PORT_MB;
+	return (unsigned)(bytes >> 20) + SPARE_MB + workers * WORKER_MB +
+	       c->dataplane.port_count * PORT_MB;
 }
 
 static int
@@ -117,19 +118,23 @@ plan_cpus(struct sl_eal_plan *plan, const struct sl_config *c, char why[256])
 			else
 				second = i;
 		}
-	plan->control_cpu = (unsigned)(c->dataplane.control_cpu >= 0 ? c->dataplane.control_cpu : first);
+	plan->control_cpu =
+		(unsigned)(c->dataplane.control_cpu >= 0 ? c->dataplane.control_cpu : first);
 	plan->workers = c->dataplane.worker_cpu_count;
 	for (unsigned i = 0; i < plan->workers; i++)
 		plan->worker_cpus[i] = c->dataplane.worker_cpus[i].cpu;
 	if (!plan->workers) {
 		plan->workers = 1;
-		plan->worker_cpus[0] = (unsigned)(second >= 0 && (unsigned)second != plan->control_cpu ? second : first);
+		plan->worker_cpus[0] =
+			(unsigned)(second >= 0 && (unsigned)second != plan->control_cpu ? second
+											: first);
 	}
 	for (unsigned i = 0; i <= plan->workers; i++) {
 		unsigned cpu = i ? plan->worker_cpus[i - 1] : plan->control_cpu;
 
 		if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &set)) {
-			snprintf(why, 256, "dataplane.lcores: CPU %u is not one that we may use", cpu);
+			snprintf(why, 256, "dataplane.lcores: CPU %u is not one that we may use",
+				cpu);
 			return -EINVAL;
 		}
 	}
@@ -146,22 +151,28 @@ sl_eal_plan(struct sl_eal_plan *plan, const struct sl_config *c, char why[256])
 	rc = plan_cpus(plan, c, why);
 	if (rc)
 		return rc;
-	plan->memory_mb = c->dataplane.memory_mb ? c->dataplane.memory_mb : needed_mb(c, plan->workers, true);
+	plan->memory_mb =
+		c->dataplane.memory_mb ? c->dataplane.memory_mb : needed_mb(c, plan->workers, true);
 	have = free_huge_mb();
 	plan->huge = c->dataplane.huge_pages != SL_CONF_HUGE_NO && have >= plan->memory_mb;
 	if (c->dataplane.huge_pages == SL_CONF_HUGE_YES && !plan->huge) {
-		snprintf(why, 256, "dataplane.memory.huge_pages: yes, but %llu MiB are free and %u MiB are needed",
+		snprintf(why, 256,
+			"dataplane.memory.huge_pages: yes, but %llu MiB are free and %u MiB are "
+			"needed",
 			(unsigned long long)have, plan->memory_mb);
 		return -EINVAL;
 	}
 	if (!plan->huge && !c->dataplane.memory_mb)
 		plan->memory_mb = needed_mb(c, plan->workers, false);
 	if (plan->huge)
-		snprintf(plan->why_memory, sizeof(plan->why_memory), "huge pages, %llu MiB free", (unsigned long long)have);
+		snprintf(plan->why_memory, sizeof(plan->why_memory), "huge pages, %llu MiB free",
+			(unsigned long long)have);
 	else if (c->dataplane.huge_pages == SL_CONF_HUGE_NO)
-		snprintf(plan->why_memory, sizeof(plan->why_memory), "ordinary pages, as configured");
+		snprintf(plan->why_memory, sizeof(plan->why_memory),
+			"ordinary pages, as configured");
 	else
-		snprintf(plan->why_memory, sizeof(plan->why_memory), "ordinary pages: %llu MiB of huge pages free, %u needed",
+		snprintf(plan->why_memory, sizeof(plan->why_memory),
+			"ordinary pages: %llu MiB of huge pages free, %u needed",
 			(unsigned long long)have, plan->memory_mb);
 	return 0;
 }
@@ -233,7 +244,8 @@ sl_eal_start(const struct sl_eal_plan *plan, const struct sl_config *c, char why
 	} else {
 		add(&a, "--no-huge");
 		add(&a, "-m%u", plan->memory_mb);
-		/* Without huge pages physical addresses mean nothing; with PCI devices this needs an IOMMU. */
+		/* Without huge pages physical addresses mean nothing; with PCI devices this needs
+		 * an IOMMU. */
 		add(&a, "--iova-mode=va");
 		add(&a, "--no-shconf");
 	}
@@ -247,7 +259,8 @@ sl_eal_start(const struct sl_eal_plan *plan, const struct sl_config *c, char why
 	/* EAL permutes what it is given. */
 	memcpy(copy, a.v, sizeof(copy));
 	if (rte_eal_init(a.n, copy) < 0) {
-		snprintf(why, 256, "EAL does not start: %s (dataplane.eal, dataplane.memory)", rte_strerror(rte_errno));
+		snprintf(why, 256, "EAL does not start: %s (dataplane.eal, dataplane.memory)",
+			rte_strerror(rte_errno));
 		rc = -EIO;
 	}
 out:

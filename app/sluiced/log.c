@@ -32,7 +32,8 @@ static struct {
 	size_t line_len;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const char *const topic_names[SL_TOPIC_COUNT] = {"crypto", "link", "route", "pipeline", "sluiced"};
+static const char *const topic_names[SL_TOPIC_COUNT] = {
+	"crypto", "link", "route", "pipeline", "sluiced"};
 
 static uint64_t
 now_us(void)
@@ -81,7 +82,8 @@ write_line(enum sl_log_level level, const char *topic, const char *text)
 	clock_gettime(CLOCK_REALTIME, &t);
 	gmtime_r(&t.tv_sec, &tm);
 	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
-	fprintf(stderr, "%s.%03ldZ %-5s %s: %s\n", stamp, t.tv_nsec / 1000000, names[level], topic, text);
+	fprintf(stderr, "%s.%03ldZ %-5s %s: %s\n", stamp, t.tv_nsec / 1000000, names[level], topic,
+		text);
 }
 
 static void
@@ -109,7 +111,8 @@ log_hook(void *arg, enum sl_log_level level, enum sl_log_topic topic, const char
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = ' ';
 	if (r->suppressed) {
-		snprintf(tail, sizeof(tail), " (%llu more like this left out before)", (unsigned long long)r->suppressed);
+		snprintf(tail, sizeof(tail), " (%llu more like this left out before)",
+			(unsigned long long)r->suppressed);
 		r->suppressed = 0;
 	}
 	n = (int)strlen(text);
@@ -132,7 +135,8 @@ sl_app_log_flush(void)
 		/* Quiet for ten seconds: nobody else will tell. */
 		if (!r->suppressed || now - r->bucket.last_us < 10000000)
 			continue;
-		snprintf(text, sizeof(text), "%llu more like \"%.80s\" were left out", (unsigned long long)r->suppressed, r->fmt);
+		snprintf(text, sizeof(text), "%llu more like \"%.80s\" were left out",
+			(unsigned long long)r->suppressed, r->fmt);
 		write_line(r->level, topic_names[r->topic], text);
 		r->suppressed = 0;
 	}
@@ -145,9 +149,10 @@ sl_app_log_suppressed(void)
 	return state.suppressed;
 }
 
-/* --- EAL ------------------------------------------------------------------------------------------------------- */
+/* --- EAL ------------------------------------------------------------------------------------ */
 
-/* DPDK's levels: 1 emergency .. 8 debug. Its information is our debug: start-up is told by ourselves. */
+/* DPDK's levels: 1 emergency .. 8 debug. Its information is our debug: start-up is told by
+ * ourselves. */
 static enum sl_log_level
 eal_level(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sluiced: arguments and the configuration; daemon.c does the rest.
- * Exit status: 0 left on request or checked; 1 could not start or failed while running; 2 bad usage or configuration.
+ * Exit status: 0 left on request or checked; 1 could not start or failed while running; 2 bad usage
+ * or configuration.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -13,8 +14,10 @@
 static void
 usage(FILE *out)
 {
-	fputs("Usage: sluiced [-c FILE]            run with the configuration FILE (" DEFAULT_CONFIG ")\n"
-	      "       sluiced --check [-c] FILE    check it and print what it means in full; nothing is started\n"
+	fputs("Usage: sluiced [-c FILE]            run with the configuration FILE (" DEFAULT_CONFIG
+	      ")\n"
+	      "       sluiced --check [-c] FILE    check it and print what it means in full; "
+	      "nothing is started\n"
 	      "       sluiced --keys               all configuration keys as Markdown tables\n"
 	      "       sluiced --help | --version\n",
 		out);
@@ -42,8 +45,9 @@ load(struct sl_config *config, const char *path)
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {{"config", required_argument, NULL, 'c'}, {"check", no_argument, NULL, 'C'},
-		{"keys", no_argument, NULL, 'k'}, {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'},
+	static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+		{"check", no_argument, NULL, 'C'}, {"keys", no_argument, NULL, 'k'},
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0}};
 	const char *path = NULL;
 	struct sl_config *config;

@@ -52,7 +52,8 @@ read_key(const char *path, int fd, char why[256])
 		return NULL;
 	}
 	if (st.st_mode & 0077) {
-		snprintf(why, 256, "%.200s: others may read it (mode %04o, expected 0600)", path, st.st_mode & 07777);
+		snprintf(why, 256, "%.200s: others may read it (mode %04o, expected 0600)", path,
+			st.st_mode & 07777);
 		return NULL;
 	}
 	n = read(fd, text, sizeof(text) - 1);
@@ -96,7 +97,8 @@ make_key(const char *config_path, const char *path, char why[256])
 }
 
 struct sl_identity *
-sl_nodekey_load(const struct sl_config *config, const char *config_path, enum sl_nodekey_source *source, char why[256])
+sl_nodekey_load(const struct sl_config *config, const char *config_path,
+	enum sl_nodekey_source *source, char why[256])
 {
 	struct sl_identity *id = NULL;
 	char path[PATH_MAX];

@@ -13,7 +13,8 @@ is_any(const struct sl_conf_endpoint *e)
 	return !memcmp(e->ip, zero, 16);
 }
 
-/* 0.0.0.0 carries IPv4, [::] both, one address its own family; outbound-only instances IPv4, as in FIPS. */
+/* 0.0.0.0 carries IPv4, [::] both, one address its own family; outbound-only instances IPv4, as in
+ * FIPS. */
 static bool
 carries(const struct sl_conf_udp *u, uint8_t family)
 {
@@ -45,8 +46,8 @@ sl_transport_name(const struct sl_config *c, uint8_t transport, char text[SL_CON
 }
 
 static void
-append_ip(struct sl_daemon *d, struct sl_peer_config *p, const struct sl_conf_address *a, uint8_t family,
-	const uint8_t *ip)
+append_ip(struct sl_daemon *d, struct sl_peer_config *p, const struct sl_conf_address *a,
+	uint8_t family, const uint8_t *ip)
 {
 	int transport = sl_transport_udp(d->config, a->instance, family);
 	struct sl_addr *to = &p->addrs[p->addr_count];
@@ -81,7 +82,8 @@ append_mac(struct sl_daemon *d, struct sl_peer_config *p, const struct sl_conf_a
 	p->addr_count++;
 }
 
-/* The peer as the links are to have it now: literal addresses and what the names come to, in order of priority. */
+/* The peer as the links are to have it now: literal addresses and what the names come to, in order
+ * of priority. */
 static void
 build(struct sl_daemon *d, uint32_t i, struct sl_peer_config *p)
 {
@@ -119,9 +121,11 @@ sl_peers_init(struct sl_daemon *d)
 
 		for (uint32_t a = 0; a < conf->address_count; a++) {
 			d->peers[i].handle[a] = -1;
-			if (conf->addresses[a].kind != SL_ADDR_UDP4 || conf->addresses[a].endpoint.family)
+			if (conf->addresses[a].kind != SL_ADDR_UDP4 ||
+				conf->addresses[a].endpoint.family)
 				continue;
-			d->peers[i].handle[a] = sl_resolver_add(d->resolver, conf->addresses[a].endpoint.host);
+			d->peers[i].handle[a] =
+				sl_resolver_add(d->resolver, conf->addresses[a].endpoint.host);
 			if (d->peers[i].handle[a] < 0)
 				return -ENOMEM;
 			d->peers[i].has_names = true;
@@ -148,9 +152,11 @@ configure(struct sl_daemon *d, uint32_t i)
 		return 0;
 	}
 	if (rc)
-		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "peer %s cannot be configured: %s", npub, strerror(-rc));
+		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "peer %s cannot be configured: %s", npub,
+			strerror(-rc));
 	else if (!p.addr_count && p.auto_connect && !d->peers[i].has_names)
-		sl_log(SL_LOG_WARNING, SL_TOPIC_APP, "peer %s: no transport of ours carries any of its addresses", npub);
+		sl_log(SL_LOG_WARNING, SL_TOPIC_APP,
+			"peer %s: no transport of ours carries any of its addresses", npub);
 	return rc;
 }
 
@@ -182,7 +188,8 @@ sl_peers_resolved(struct sl_daemon *d)
 			if (answer.error) {
 				d->counters[SL_APP_RESOLVE_FAILED]++;
 				sl_log(SL_LOG_WARNING, SL_TOPIC_APP, "cannot resolve %s: %s",
-					sl_resolver_host(d->resolver, handle), gai_strerror(answer.error));
+					sl_resolver_host(d->resolver, handle),
+					gai_strerror(answer.error));
 			}
 		}
 		(void)!configure(d, i);
@@ -196,7 +203,8 @@ note_up(void *arg, const struct sl_link_info *info)
 	struct sl_daemon *d = arg;
 
 	for (uint32_t i = 0; info->configured && i < d->config->peer_count; i++)
-		if (d->peers[i].has_names && !memcmp(d->config->peers[i].xonly, info->xonly, SL_XONLY_BYTES))
+		if (d->peers[i].has_names &&
+			!memcmp(d->config->peers[i].xonly, info->xonly, SL_XONLY_BYTES))
 			d->peers[i].up = info->peer_id != SL_PEER_NONE;
 }
 
@@ -209,7 +217,8 @@ sl_peers_second(struct sl_daemon *d)
 		return;
 	sl_links_for_each(d->links, note_up, d);
 	for (uint32_t i = 0; i < d->config->peer_count; i++)
-		for (uint32_t a = 0; d->peers[i].has_names && a < d->config->peers[i].address_count; a++)
+		for (uint32_t a = 0; d->peers[i].has_names && a < d->config->peers[i].address_count;
+			a++)
 			if (d->peers[i].handle[a] >= 0 && !d->peers[i].up)
 				wanted[d->peers[i].handle[a]] = true;
 	for (int h = 0; h < sl_resolver_count(d->resolver); h++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Driver profiles: drivers-config/<name>.yaml says what a driver is good with; the port's own keys stand above it. */
+/* Driver profiles: drivers-config/<name>.yaml says what a driver is good with; the port's own keys
+ * stand above it. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +10,8 @@
 #include "daemon.h"
 
 /* What a profile may say; the rest of its keys is for people. */
-static const char *const for_people[] = {"driver", "about", "devices", "queues", "rss", "offloads", "faults", "host_setup",
-	"burst", "tested", NULL};
+static const char *const for_people[] = {"driver", "about", "devices", "queues", "rss", "offloads",
+	"faults", "host_setup", "burst", "tested", NULL};
 
 /* "net_af_packet0,iface=x" -> "af_packet"; PCI -> "generic". */
 static void
@@ -57,13 +58,17 @@ apply(struct sl_port_config *port, const struct sl_yaml *root, struct sl_conf_er
 		if (for_people[i])
 			continue;
 		if (!strcmp(n->key, "rx_descriptors") && !number(n, 16, 32768, &v))
-			port->rx_descriptors = port->rx_descriptors ? port->rx_descriptors : (uint16_t)v;
+			port->rx_descriptors =
+				port->rx_descriptors ? port->rx_descriptors : (uint16_t)v;
 		else if (!strcmp(n->key, "tx_descriptors") && !number(n, 16, 32768, &v))
-			port->tx_descriptors = port->tx_descriptors ? port->tx_descriptors : (uint16_t)v;
+			port->tx_descriptors =
+				port->tx_descriptors ? port->tx_descriptors : (uint16_t)v;
 		else if (!strcmp(n->key, "mtu_max") && !number(n, 576, 16000, &v))
 			port->mtu = port->mtu && port->mtu > v ? (uint16_t)v : port->mtu;
 		else
-			return sl_conf_fail(error, n->key_at, "'%.60s' is no key of a profile, or its value is out of range", n->key);
+			return sl_conf_fail(error, n->key_at,
+				"'%.60s' is no key of a profile, or its value is out of range",
+				n->key);
 	}
 	return 0;
 }
@@ -104,8 +109,8 @@ sl_profile_apply(struct sl_port_config *port, const struct sl_conf_port *conf, c
 	if (!rc)
 		rc = apply(port, root, &error);
 	if (rc)
-		snprintf(why, 256, "profile %.80s:%u:%u: %.120s", path, error.at.line, error.at.column,
-			error.text[0] ? error.text : strerror(-rc));
+		snprintf(why, 256, "profile %.80s:%u:%u: %.120s", path, error.at.line,
+			error.at.column, error.text[0] ? error.text : strerror(-rc));
 out:
 	sl_yaml_free(root);
 	free(text);

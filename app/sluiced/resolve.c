@@ -86,13 +86,16 @@ look_up(const char *host, struct sl_resolved *out)
 	memset(out, 0, sizeof(*out));
 	/* No AI_ADDRCONFIG: our ports' addresses are not the kernel's. */
 	out->error = getaddrinfo(host, NULL, &hints, &list);
-	for (struct addrinfo *a = list; !out->error && a && out->count < SL_RESOLVE_ADDRS; a = a->ai_next) {
+	for (struct addrinfo *a = list; !out->error && a && out->count < SL_RESOLVE_ADDRS;
+		a = a->ai_next) {
 		if (a->ai_family == AF_INET) {
 			out->addrs[out->count].family = 4;
-			memcpy(out->addrs[out->count++].ip, &((struct sockaddr_in *)(void *)a->ai_addr)->sin_addr, 4);
+			memcpy(out->addrs[out->count++].ip,
+				&((struct sockaddr_in *)(void *)a->ai_addr)->sin_addr, 4);
 		} else if (a->ai_family == AF_INET6) {
 			out->addrs[out->count].family = 6;
-			memcpy(out->addrs[out->count++].ip, &((struct sockaddr_in6 *)(void *)a->ai_addr)->sin6_addr, 16);
+			memcpy(out->addrs[out->count++].ip,
+				&((struct sockaddr_in6 *)(void *)a->ai_addr)->sin6_addr, 16);
 		}
 	}
 	if (list)

@@ -2,10 +2,10 @@
 #ifndef SL_RESOLVE_H
 #define SL_RESOLVE_H
 /*
- * Host names of peers: a helper thread asks the system's resolver, so that a slow name server costs control nothing.
- * Control adds names before start, says which are wanted (their peer is down), and fetches answers when the event
- * descriptor is readable. A name is asked for at once, then every 60 s while wanted; after a failure every 10 s. A
- * failed look-up leaves the last answer standing.
+ * Host names of peers: a helper thread asks the system's resolver, so that a slow name server costs
+ * control nothing. Control adds names before start, says which are wanted (their peer is down), and
+ * fetches answers when the event descriptor is readable. A name is asked for at once, then every 60
+ * s while wanted; after a failure every 10 s. A failed look-up leaves the last answer standing.
  */
 #include <stdbool.h>
 #include <stdint.h>

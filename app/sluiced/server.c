@@ -30,7 +30,7 @@ struct sl_server {
 	struct client clients[SL_SERVER_CLIENTS];
 };
 
-/* --- making the socket --------------------------------------------------------------------------------------------- */
+/* --- making the socket ---------------------------------------------------------------------- */
 
 /* A socket file that nobody answers on is left over. */
 static int
@@ -46,7 +46,9 @@ clear_stale(const struct sockaddr_un *at)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	rc = connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 || errno == EAGAIN ? -EADDRINUSE : 0;
+	rc = connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 || errno == EAGAIN
+		     ? -EADDRINUSE
+		     : 0;
 	close(fd);
 	if (!rc && unlink(at->sun_path))
 		rc = -errno;
@@ -122,7 +124,7 @@ sl_server_create(struct sl_daemon *d, const char *path, int epoll_fd)
 	return s;
 }
 
-/* --- clients --------------------------------------------------------------------------------------------------------- */
+/* --- clients -------------------------------------------------------------------------------- */
 
 static void
 drop(struct client *c)
@@ -158,7 +160,8 @@ take_clients(struct sl_server *s)
 		while (i < SL_SERVER_CLIENTS && s->clients[i].fd >= 0)
 			i++;
 		if (i == SL_SERVER_CLIENTS || epoll_set(s, EPOLL_CTL_ADD, fd, EPOLLIN)) {
-			static const char busy[] = "{\"status\":\"error\",\"message\":\"too many clients\"}\n";
+			static const char busy[] =
+				"{\"status\":\"error\",\"message\":\"too many clients\"}\n";
 
 			(void)!send(fd, busy, sizeof(busy) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 			s->d->counters[SL_APP_CLIENTS_REFUSED]++;
@@ -175,7 +178,8 @@ static bool
 flush(struct sl_server *s, struct client *c)
 {
 	while (c->out) {
-		ssize_t n = send(c->fd, c->out + c->out_done, c->out_len - c->out_done, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send(c->fd, c->out + c->out_done, c->out_len - c->out_done,
+			MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return epoll_set(s, EPOLL_CTL_MOD, c->fd, EPOLLOUT) == 0;
@@ -252,7 +256,8 @@ sl_server_event(struct sl_server *s, int fd, uint32_t events)
 		if (c->fd != fd)
 			continue;
 		if (c->out)
-			alive = (events & (EPOLLERR | EPOLLHUP)) ? false : flush(s, c) && serve(s, c);
+			alive = (events & (EPOLLERR | EPOLLHUP)) ? false
+								 : flush(s, c) && serve(s, c);
 		else
 			alive = read_more(s, c);
 		if (!alive)
@@ -265,6 +270,7 @@ void
 sl_server_second(struct sl_server *s, uint64_t now_us)
 {
 	for (unsigned i = 0; i < SL_SERVER_CLIENTS; i++)
-		if (s->clients[i].fd >= 0 && now_us - s->clients[i].last_us > SL_SERVER_IDLE_S * 1000000ull)
+		if (s->clients[i].fd >= 0 &&
+			now_us - s->clients[i].last_us > SL_SERVER_IDLE_S * 1000000ull)
 			drop(&s->clients[i]);
 }

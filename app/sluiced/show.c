@@ -8,7 +8,7 @@
 #include "daemon.h"
 #include "show_internal.h"
 
-/* --- small things -------------------------------------------------------------------------------------------------- */
+/* --- small things --------------------------------------------------------------------------- */
 
 json_t *
 sl_json_addr(const struct sl_node_addr *a)
@@ -45,7 +45,7 @@ sl_age_s(const struct sl_daemon *d, uint64_t then_us)
 	return then_us && d->now_us > then_us ? (double)(d->now_us - then_us) / 1e6 : 0.0;
 }
 
-/* --- who is who ------------------------------------------------------------------------------------------------------ */
+/* --- who is who ----------------------------------------------------------------------------- */
 
 /* Every link once, by peer_id, with what names it: the router knows addresses only. */
 struct names {
@@ -56,7 +56,7 @@ struct names {
 		uint8_t xonly[SL_XONLY_BYTES];
 		struct sl_node_addr addr;
 		char alias[SL_ALIAS_SIZE];
-	} *rows;
+	} * rows;
 };
 
 static void
@@ -89,7 +89,8 @@ static const struct name *
 find_name(const struct names *names, uint32_t peer_id, const struct sl_node_addr *addr)
 {
 	for (uint32_t i = 0; i < names->n; i++)
-		if (addr ? sl_node_addr_equal(&names->rows[i].addr, addr) : names->rows[i].peer_id == peer_id)
+		if (addr ? sl_node_addr_equal(&names->rows[i].addr, addr)
+			 : names->rows[i].peer_id == peer_id)
 			return &names->rows[i];
 	return NULL;
 }
@@ -115,7 +116,7 @@ name_of(const struct names *names, uint32_t peer_id, const struct sl_node_addr *
 	return row ? display_name(row->xonly, row->alias) : json_null();
 }
 
-/* --- status ---------------------------------------------------------------------------------------------------------- */
+/* --- status --------------------------------------------------------------------------------- */
 
 struct link_sums {
 	uint64_t up, configured, dialling;
@@ -171,25 +172,28 @@ show_status(struct sl_daemon *d, const json_t *params)
 	json_object_set_new(o, "configured_peer_count", json_integer((json_int_t)sums.configured));
 	json_object_set_new(o, "dialling_count", json_integer((json_int_t)sums.dialling));
 	json_object_set_new(o, "session_count", json_integer(sl_session_count(d->table)));
-	json_object_set_new(o, "transport_count", json_integer(d->config->udp_count + d->config->ethernet_count));
+	json_object_set_new(o, "transport_count",
+		json_integer(d->config->udp_count + d->config->ethernet_count));
 	json_object_set_new(o, "root", sl_json_addr(&tree.root));
 	json_object_set_new(o, "is_root", json_boolean(sl_node_addr_equal(&tree.root, self)));
 	json_object_set_new(o, "depth", json_integer(tree.depth));
-	json_object_set_new(o, "estimated_mesh_size", tree.mesh_size < 0 ? json_null() : json_real(tree.mesh_size));
+	json_object_set_new(o, "estimated_mesh_size",
+		tree.mesh_size < 0 ? json_null() : json_real(tree.mesh_size));
 	json_object_set_new(o, "aead", json_string(d->aead->name));
 	json_object_set_new(o, "workers", json_integer(sl_dataplane_workers(d->dp)));
 	json_object_set_new(o, "ports", json_integer(sl_dataplane_ports(d->dp)));
 	json_object_set_new(o, "memory", json_string(d->plan.why_memory));
 	json_object_set_new(o, "eal_memory_mib", json_integer(d->plan.memory_mb));
 	json_object_set_new(o, "resident_kib", json_integer((json_int_t)resident_kib()));
-	json_object_set_new(o, "session_table_kib", json_integer((json_int_t)(sl_session_table_bytes(d->table) >> 10)));
+	json_object_set_new(o, "session_table_kib",
+		json_integer((json_int_t)(sl_session_table_bytes(d->table) >> 10)));
 	json_object_set_new(o, "buffers_free", json_integer(free_buffers));
 	json_object_set_new(o, "buffers", json_integer(buffers));
 	json_object_set_new(o, "longest_turn_us", json_integer((json_int_t)d->longest_turn_us));
 	return o;
 }
 
-/* --- peers and links -------------------------------------------------------------------------------------------------- */
+/* --- peers and links ------------------------------------------------------------------------ */
 
 struct link_list {
 	struct sl_daemon *d;
@@ -197,7 +201,7 @@ struct link_list {
 	struct peer_row { /* the router's side, by peer_id */
 		bool known;
 		struct sl_router_peer_info info;
-	} *rows;
+	} * rows;
 };
 
 static void
@@ -246,7 +250,8 @@ set_address(json_t *o, const struct sl_daemon *d, const struct sl_addr *addr, co
 	if (addr->kind == SL_ADDR_NONE)
 		return;
 	sl_addr_format(text, addr);
-	json_object_set_new(o, "transport_type", json_string(sl_transport_name(d->config, addr->transport, transport)));
+	json_object_set_new(o, "transport_type",
+		json_string(sl_transport_name(d->config, addr->transport, transport)));
 	json_object_set_new(o, key, json_string(text));
 }
 
@@ -259,9 +264,12 @@ set_timing(json_t *o, const struct sl_daemon *d, const struct sl_link_info *i)
 		json_object_set_new(o, "last_rx_secs", json_real(sl_age_s(d, i->last_rx_us)));
 	if (i->next_dial_us)
 		json_object_set_new(o, "next_dial_secs",
-			json_real(i->next_dial_us > d->now_us ? (double)(i->next_dial_us - d->now_us) / 1e6 : 0.0));
+			json_real(i->next_dial_us > d->now_us
+					  ? (double)(i->next_dial_us - d->now_us) / 1e6
+					  : 0.0));
 	json_object_set_new(o, "dial_failures", json_integer(i->dial_failures));
-	json_object_set_new(o, "last_error", i->last_error ? json_string(i->last_error) : json_null());
+	json_object_set_new(
+		o, "last_error", i->last_error ? json_string(i->last_error) : json_null());
 }
 
 static void
@@ -269,7 +277,9 @@ add_peer(void *arg, const struct sl_link_info *i)
 {
 	struct link_list *l = arg;
 	const struct peer_row *row =
-		l->rows && i->peer_id < l->d->max_peers && l->rows[i->peer_id].known ? &l->rows[i->peer_id] : NULL;
+		l->rows && i->peer_id < l->d->max_peers && l->rows[i->peer_id].known
+			? &l->rows[i->peer_id]
+			: NULL;
 	struct sl_node_addr addr;
 	json_t *o = json_object();
 
@@ -279,7 +289,8 @@ add_peer(void *arg, const struct sl_link_info *i)
 	json_object_set_new(o, "ipv6_addr", json_ipv6(&addr));
 	json_object_set_new(o, "display_name", display_name(i->xonly, i->alias));
 	json_object_set_new(o, "state", json_string(i->state));
-	json_object_set_new(o, "connectivity", json_string(strcmp(i->state, "up") ? "disconnected" : "connected"));
+	json_object_set_new(o, "connectivity",
+		json_string(strcmp(i->state, "up") ? "disconnected" : "connected"));
 	json_object_set_new(o, "configured", json_boolean(i->configured));
 	json_object_set_new(o, "direction", json_string(i->outbound ? "outbound" : "inbound"));
 	set_address(o, l->d, &i->addr, "transport_addr");
@@ -357,7 +368,7 @@ show_links(struct sl_daemon *d, const json_t *params)
 	return list_answer("links", l.list);
 }
 
-/* --- tree, filters, routes -------------------------------------------------------------------------------------------- */
+/* --- tree, filters, routes ------------------------------------------------------------------ */
 
 struct peer_list {
 	const struct names *names;
@@ -418,7 +429,8 @@ show_tree(struct sl_daemon *d, const json_t *params)
 	json_object_set_new(o, "declaration_unix_secs", json_integer((json_int_t)t.timestamp_s));
 	json_object_set_new(o, "peer_tree_count", json_integer(t.peers));
 	json_object_set_new(o, "children", json_integer(t.children));
-	json_object_set_new(o, "estimated_mesh_size", t.mesh_size < 0 ? json_null() : json_real(t.mesh_size));
+	json_object_set_new(
+		o, "estimated_mesh_size", t.mesh_size < 0 ? json_null() : json_real(t.mesh_size));
 	json_object_set_new(o, "peers", l.list);
 	free(names.rows);
 	return o;
@@ -438,7 +450,8 @@ add_filter(void *arg, const struct sl_router_peer_info *i)
 	json_object_set_new(o, "set_bits", json_integer(i->filter_bits));
 	json_object_set_new(o, "fill_ratio", json_real((double)i->filter_bits / SL_FILTER_BITS));
 	json_object_set_new(o, "false_positive_rate", json_real(i->filter_fpr));
-	json_object_set_new(o, "estimated_count", i->filter_estimate < 0 ? json_null() : json_real(i->filter_estimate));
+	json_object_set_new(o, "estimated_count",
+		i->filter_estimate < 0 ? json_null() : json_real(i->filter_estimate));
 	json_object_set_new(o, "merged", json_boolean(i->filter_merged));
 	json_array_append_new(l->list, o);
 }
@@ -507,15 +520,17 @@ show_routes(struct sl_daemon *d, const json_t *params)
 	return o;
 }
 
-/* --- requests ---------------------------------------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *command;
 	json_t *(*fn)(struct sl_daemon *d, const json_t *params);
-} commands[] = {{"show_status", show_status}, {"show_peers", show_peers}, {"show_links", show_links},
-	{"show_tree", show_tree}, {"show_filters", show_filters}, {"show_routes", show_routes},
-	{"show_ports", sl_show_ports}, {"show_workers", sl_show_workers}, {"show_drops", sl_show_drops},
-	{"show_neighbours", sl_show_neighbours}, {"show_counters", sl_show_counters}, {"show_crypto", sl_show_crypto}};
+} commands[] = {{"show_status", show_status}, {"show_peers", show_peers},
+	{"show_links", show_links}, {"show_tree", show_tree}, {"show_filters", show_filters},
+	{"show_routes", show_routes}, {"show_ports", sl_show_ports},
+	{"show_workers", sl_show_workers}, {"show_drops", sl_show_drops},
+	{"show_neighbours", sl_show_neighbours}, {"show_counters", sl_show_counters},
+	{"show_crypto", sl_show_crypto}};
 
 /* Takes the object; adds the newline. */
 static char *
@@ -556,7 +571,8 @@ sl_show_answer(struct sl_daemon *d, const char *line, size_t len, size_t *out_le
 	request = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
 	command = json_string_value(json_object_get(request, "command"));
 	if (!command) {
-		snprintf(message, sizeof(message), "invalid request: %.100s", request ? "no command" : error.text);
+		snprintf(message, sizeof(message), "invalid request: %.100s",
+			request ? "no command" : error.text);
 		json_decref(request);
 		return sl_show_error(message, out_len);
 	}

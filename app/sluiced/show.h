@@ -2,8 +2,9 @@
 #ifndef SL_SHOW_H
 #define SL_SHOW_H
 /*
- * Answers of the control socket, as one line of JSON each. Names that FIPS's own answers have are FIPS's. Addresses of
- * nodes are 32 hex digits, times are ages in seconds, nothing secret is in any of them.
+ * Answers of the control socket, as one line of JSON each. Names that FIPS's own answers have are
+ * FIPS's. Addresses of nodes are 32 hex digits, times are ages in seconds, nothing secret is in any
+ * of them.
  */
 #include <stddef.h>
 

@@ -21,7 +21,8 @@ json_mac(const uint8_t *mac)
 {
 	char text[24];
 
-	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
+		mac[3], mac[4], mac[5]);
 	return json_string(text);
 }
 
@@ -84,8 +85,8 @@ sl_show_ports(struct sl_daemon *d, const json_t *params)
 }
 
 /*
- * A worker adds its counters while we read: a reading that does not add up is taken again. What stays apart after
- * a few is a fault.
+ * A worker adds its counters while we read: a reading that does not add up is taken again. What
+ * stays apart after a few is a fault.
  */
 static bool
 read_balanced(const struct sl_daemon *d, uint16_t worker, struct sl_worker_stats *s)
@@ -137,11 +138,14 @@ sl_show_workers(struct sl_daemon *d, const json_t *params)
 		set_u64(o, "idle_tsc", s.idle_tsc);
 		set_u64(o, "polls", s.polls);
 		set_u64(o, "busy_polls", s.busy_polls);
-		json_object_set_new(o, "busy_ratio", tsc ? json_real((double)s.busy_tsc / (double)tsc) : json_null());
+		json_object_set_new(o, "busy_ratio",
+			tsc ? json_real((double)s.busy_tsc / (double)tsc) : json_null());
 		json_object_set_new(o, "cycles_per_packet",
-			s.rx && s.busy_tsc ? json_real((double)s.busy_tsc / (double)s.rx) : json_null());
+			s.rx && s.busy_tsc ? json_real((double)s.busy_tsc / (double)s.rx)
+					   : json_null());
 		json_object_set_new(o, "packets_per_busy_poll",
-			s.busy_polls ? json_real((double)s.rx / (double)s.busy_polls) : json_null());
+			s.busy_polls ? json_real((double)s.rx / (double)s.busy_polls)
+				     : json_null());
 		set_u64(o, "punt_ring_full", s.punt_ring_full);
 		set_u64(o, "event_ring_full", s.event_ring_full);
 		set_u64(o, "learn_ring_full", s.learn_ring_full);
@@ -157,7 +161,8 @@ sl_show_drops(struct sl_daemon *d, const json_t *params)
 {
 	uint64_t verdicts[SL_VERDICT_COUNT] = {0}, rx = 0, dropped = 0, handoff_in = 0, rings = 0;
 	uint64_t missed = 0, nombuf = 0, errors = 0, tx_errors = 0, control = 0;
-	json_t *o = json_object(), *drops = json_object(), *meanings = json_object(), *ports = json_object();
+	json_t *o = json_object(), *drops = json_object(), *meanings = json_object(),
+	       *ports = json_object();
 	bool balanced = true;
 
 	(void)params;
@@ -231,11 +236,13 @@ sl_show_neighbours(struct sl_daemon *d, const json_t *params)
 
 	(void)params;
 	sl_dataplane_for_each_neigh(d->dp, add_neigh, list);
-	json_array_foreach (list, i, e) {
+	json_array_foreach(list, i, e)
+	{
 		json_int_t port = json_integer_value(json_object_get(e, "port"));
 
 		if (port >= 0 && port < d->config->dataplane.port_count)
-			json_object_set_new(e, "port_name", json_string(d->config->dataplane.ports[port].name));
+			json_object_set_new(
+				e, "port_name", json_string(d->config->dataplane.ports[port].name));
 	}
 	json_object_set_new(o, "neighbours", list);
 	return o;
@@ -245,7 +252,8 @@ json_t *
 sl_show_counters(struct sl_daemon *d, const json_t *params)
 {
 	const uint64_t *link = sl_links_counters(d->links), *route = sl_router_counters(d->router);
-	json_t *o = json_object(), *links = json_object(), *routes = json_object(), *app = json_object();
+	json_t *o = json_object(), *links = json_object(), *routes = json_object(),
+	       *app = json_object();
 
 	(void)params;
 	for (unsigned i = 0; i < SL_LINK_COUNTER_COUNT; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SL_SHOW_INTERNAL_H
 #define SL_SHOW_INTERNAL_H
-/* Between show.c and show_dataplane.c. Each show function gives a new object, NULL when memory is short. */
+/* Between show.c and show_dataplane.c. Each show function gives a new object, NULL when memory is
+ * short. */
 #include <jansson.h>
 #include "daemon.h"
 

@@ -9,7 +9,7 @@ now(const struct sl_daemon *d)
 	return d->now_us;
 }
 
-/* --- links say ----------------------------------------------------------------------------------------------------- */
+/* --- links say ------------------------------------------------------------------------------ */
 
 static int
 links_transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len)
@@ -82,7 +82,8 @@ static void
 links_metrics(void *arg, uint32_t peer_id, const struct sl_link_metrics *m)
 {
 	struct sl_daemon *d = arg;
-	struct sl_router_metrics r = {.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx};
+	struct sl_router_metrics r = {
+		.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx};
 
 	if (d->peer_up[peer_id])
 		sl_router_peer_metrics(d->router, peer_id, &r, now(d));
@@ -100,7 +101,7 @@ sl_sinks_links(struct sl_daemon *d, struct sl_links_sink *sink)
 		.metrics = links_metrics};
 }
 
-/* --- the router says ------------------------------------------------------------------------------------------------ */
+/* --- the router says ------------------------------------------------------------------------ */
 
 static int
 router_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
@@ -137,10 +138,11 @@ sl_sinks_reclaim(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, v
 void
 sl_sinks_router(struct sl_daemon *d, struct sl_router_sink *sink)
 {
-	*sink = (struct sl_router_sink){.arg = d, .send = router_send, .local = router_local, .reclaim = sl_sinks_reclaim};
+	*sink = (struct sl_router_sink){
+		.arg = d, .send = router_send, .local = router_local, .reclaim = sl_sinks_reclaim};
 }
 
-/* --- the data plane says ------------------------------------------------------------------------------------------- */
+/* --- the data plane says -------------------------------------------------------------------- */
 
 static void
 dp_handshake(void *arg, const struct sl_addr *from, const uint8_t *packet, size_t len)
@@ -151,7 +153,8 @@ dp_handshake(void *arg, const struct sl_addr *from, const uint8_t *packet, size_
 }
 
 static void
-dp_message(void *arg, uint32_t rx_index, uint32_t peer_id, uint8_t flags, const uint8_t *msg, size_t len)
+dp_message(void *arg, uint32_t rx_index, uint32_t peer_id, uint8_t flags, const uint8_t *msg,
+	size_t len)
 {
 	struct sl_daemon *d = arg;
 
@@ -202,7 +205,8 @@ dp_roamed(void *arg, uint32_t rx_index, const struct sl_addr *from)
 	sl_links_roamed(d->links, rx_index, from, now(d));
 }
 
-/* A beacon is a hint from anyone: dialled only where the operator said so; the links refuse who is known already. */
+/* A beacon is a hint from anyone: dialled only where the operator said so; the links refuse who is
+ * known already. */
 static void
 dp_beacon(void *arg, const struct sl_addr *from, const uint8_t *xonly)
 {
@@ -214,12 +218,14 @@ dp_beacon(void *arg, const struct sl_addr *from, const uint8_t *xonly)
 	if (from->transport < c->udp_count || i >= c->ethernet_count || !c->ethernet[i].listen)
 		return;
 	d->counters[SL_APP_BEACON_RX]++;
-	if (!c->ethernet[i].auto_connect || !memcmp(xonly, sl_identity_xonly(d->identity), SL_XONLY_BYTES))
+	if (!c->ethernet[i].auto_connect ||
+		!memcmp(xonly, sl_identity_xonly(d->identity), SL_XONLY_BYTES))
 		return;
 	if (!sl_links_dial(d->links, xonly, from, now(d))) {
 		d->counters[SL_APP_BEACON_DIAL]++;
 		sl_npub_format(npub, xonly);
-		sl_log(SL_LOG_INFO, SL_TOPIC_APP, "dialling %s, heard on port %s", npub, c->ethernet[i].interface);
+		sl_log(SL_LOG_INFO, SL_TOPIC_APP, "dialling %s, heard on port %s", npub,
+			c->ethernet[i].interface);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configuration: each row is a text and either what is wrong with it, where, or what it comes to. */
+/* The configuration: each row is a text and either what is wrong with it, where, or what it comes
+ * to. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +10,9 @@
 #define NPUB_B "npub1tdwa4vjrjl33pcjdpf2t4p027nl86xrx24g4d3avg4vwvayr3g8qhd84le"
 #define NPUB_A "npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqawh57m"
 #define NSEC_A "nsec1qypqxpq9qcrsszg2pvxq6rs0zqg3yyc5z5tpwxqergd3c8g7rusqpqcc2y"
-#define PORT "dataplane:\n  ports:\n    - {name: p0, device: net_null0, addresses: [192.0.2.1/24, \"2001:db8::1/64\"]}\n"
+#define PORT                                                                                       \
+	"dataplane:\n  ports:\n    - {name: p0, device: net_null0, addresses: [192.0.2.1/24, "     \
+	"\"2001:db8::1/64\"]}\n"
 
 /* Exact-size copy, so that a read behind the end is seen. */
 static int
@@ -54,12 +57,14 @@ expect_bad(const struct bad *rows, unsigned n)
 
 		SL_EXPECT_MSG(rc == -22, "row %u is accepted: %s", i, rows[i].text);
 		if (rc) {
-			SL_EXPECT_MSG(strstr(e.text, rows[i].error) != NULL, "row %u: '%s' is not in '%s'", i, rows[i].error,
-				e.text);
+			SL_EXPECT_MSG(strstr(e.text, rows[i].error) != NULL,
+				"row %u: '%s' is not in '%s'", i, rows[i].error, e.text);
 			/* Line 0: libfyaml's own finding, whose place differs by version. */
-			SL_EXPECT_MSG((!rows[i].line && e.at.line) || (e.at.line == rows[i].line && e.at.column == rows[i].column),
-				"row %u at %u:%u, expected %u:%u: %s", i, e.at.line, e.at.column, rows[i].line,
-				rows[i].column, e.text);
+			SL_EXPECT_MSG((!rows[i].line && e.at.line) ||
+					      (e.at.line == rows[i].line &&
+						      e.at.column == rows[i].column),
+				"row %u at %u:%u, expected %u:%u: %s", i, e.at.line, e.at.column,
+				rows[i].line, rows[i].column, e.text);
 			SL_EXPECT(!strchr(e.text, '\n'));
 		}
 		sl_config_destroy(c);
@@ -79,7 +84,8 @@ SL_TEST(config, yaml_that_is_refused)
 		{"# \xed\xa0\x80\n", 1, 3, "not UTF-8"},
 		{"node: {}\n\x01", 2, 1, "control character"},
 		{"node: {}\nnode: {}\n", 2, 1, "stands here twice, first in line 1"},
-		{"node:\n  limits:\n    max_peers: 1\n    max_peers: 2\n", 4, 5, "stands here twice"},
+		{"node:\n  limits:\n    max_peers: 1\n    max_peers: 2\n", 4, 5,
+			"stands here twice"},
 		{"node: &a {}\npeers: []\n", 1, 8, "anchors are not supported"},
 		{"x: &a [a]\ny: *a\n", 1, 5, "anchors are not supported"},
 		{"y: *a\n", 1, 5, "aliases are not supported"},
@@ -107,10 +113,14 @@ SL_TEST(config, keys_and_values_that_are_refused)
 		{"node: {limits: {max_peers: -1}}", 1, 28, "is not a whole number"},
 		{"node: {limits: {max_peers: 1.5}}", 1, 28, "is not a whole number"},
 		{"node: {limits: {max_peers: 16385}}", 1, 28, "is out of range 0 .. 16384"},
-		{"node: {limits: {max_peers: 99999999999999999999}}", 1, 28, "is not a whole number"},
-		{"node: {limits: {max_peers: \"3\"}}", 1, 28, "quoted text where a whole number is expected"},
-		{"node: {limits: {max_peers: [3]}}", 1, 28, "a list where a whole number is expected"},
-		{"node: {limits: {max_peers: }}", 1, 17, "nothing where a whole number is expected"},
+		{"node: {limits: {max_peers: 99999999999999999999}}", 1, 28,
+			"is not a whole number"},
+		{"node: {limits: {max_peers: \"3\"}}", 1, 28,
+			"quoted text where a whole number is expected"},
+		{"node: {limits: {max_peers: [3]}}", 1, 28,
+			"a list where a whole number is expected"},
+		{"node: {limits: {max_peers: }}", 1, 17,
+			"nothing where a whole number is expected"},
 		{"node: {rate_limit: {handshake_rate: inf}}", 1, 37, "is not a number"},
 		{"node: {rate_limit: {handshake_rate: 0}}", 1, 37, "is out of range"},
 		{"node: {rate_limit: {handshake_rate: 1e999}}", 1, 37, "is not a number"},
@@ -118,48 +128,67 @@ SL_TEST(config, keys_and_values_that_are_refused)
 		{"node: {rekey: {enabled: yes}}", 1, 25, "is neither true nor false"},
 		{"node: {mmp: {mode: heavy}}", 1, 20, "is none of full, lightweight, minimal"},
 		{"node: {log_level: verbose}", 1, 19, "is none of trace, debug, info, warn, error"},
-		{"node: {identity: {nsec: nsec1xyz}}", 1, 25, "node.identity.nsec: is neither an nsec nor 64 hex digits"},
+		{"node: {identity: {nsec: nsec1xyz}}", 1, 25,
+			"node.identity.nsec: is neither an nsec nor 64 hex digits"},
 		{"node: {session: {default_ttl: 0}}", 1, 31, "is out of range 1 .. 255"},
 		{"peers: 3", 1, 8, "peers: a single value where a list is expected"},
 		{"peers:\n  - {alias: x}", 2, 5, "peers[]: 'npub' is missing"},
 		{"peers: [3]", 1, 9, "peers[]: a single value where a mapping is expected"},
 		{"peers: [{npub: npub1q}]", 1, 16, "is not an npub"},
 		{"peers: [{npub: " NSEC_A "}]", 1, 16, "is a secret key"},
-		{"peers: [{npub: " NPUB_A ", connect_policy: manual},\n {npub: " NPUB_A ", connect_policy: manual}]", 2, 2,
-			"already stands in line 1"},
+		{"peers: [{npub: " NPUB_A ", connect_policy: manual},\n {npub: " NPUB_A
+		 ", connect_policy: manual}]",
+			2, 2, "already stands in line 1"},
 		{"peers: [{npub: " NPUB_A "}]", 1, 9, "no addresses to dial"},
-		{"peers: [{npub: " NPUB_A ", addresses: [{transport: udp}]}]", 1, 93, "'addr' is missing"},
+		{"peers: [{npub: " NPUB_A ", addresses: [{transport: udp}]}]", 1, 93,
+			"'addr' is missing"},
 		{"dataplane: {ports: [{name: a b, device: x}]}", 1, 28, "is not a name"},
 		{"dataplane: {ports: [{name: a}]}", 1, 21, "'device' is missing"},
-		{"dataplane: {ports: [{name: a, device: x},\n {name: a, device: y}]}", 2, 2, "a second port named 'a'"},
-		{"dataplane: {ports: [{name: a, device: x},\n {name: b, device: x}]}", 2, 2, "a second port on device 'x'"},
-		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1]}]}", 1, 54, "with a prefix length"},
-		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/33]}]}", 1, 54, "with a prefix length"},
-		{"dataplane: {ports: [{name: a, device: x, addresses: [224.0.0.1/8]}]}", 1, 54, "is not a unicast address"},
-		{"dataplane: {ports: [{name: a, device: x, vlan: 4095}]}", 1, 48, "is out of range 0 .. 4094"},
-		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/24], routes: [{to: default, via: 10.0.1.1}]}]}",
+		{"dataplane: {ports: [{name: a, device: x},\n {name: a, device: y}]}", 2, 2,
+			"a second port named 'a'"},
+		{"dataplane: {ports: [{name: a, device: x},\n {name: b, device: x}]}", 2, 2,
+			"a second port on device 'x'"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1]}]}", 1, 54,
+			"with a prefix length"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/33]}]}", 1, 54,
+			"with a prefix length"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [224.0.0.1/8]}]}", 1, 54,
+			"is not a unicast address"},
+		{"dataplane: {ports: [{name: a, device: x, vlan: 4095}]}", 1, 48,
+			"is out of range 0 .. 4094"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/24], routes: [{to: "
+		 "default, via: 10.0.1.1}]}]}",
 			1, 77, "via is on none of the prefixes"},
-		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/24], routes: [{to: 10.1.0.1/16, via: 10.0.0.2}]}]}",
+		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/24], routes: [{to: "
+		 "10.1.0.1/16, via: 10.0.0.2}]}]}",
 			1, 82, "has bits set behind its prefix length"},
 		{"dataplane: {lcores: {control: x}}", 1, 31, "is neither auto nor a CPU"},
 		{"dataplane: {lcores: {workers: [1, 1]}}", 1, 35, "CPU 1 stands there twice"},
 		{"dataplane: {aead: aes}", 1, 19, "is none of auto, ipsec-mb, sodium"},
 		{"dataplane: {burst: 65}", 1, 20, "is out of range 1 .. 64"},
-		{"transports: {udp: {bind_addr: \"example.org:2121\"}}", 1, 31, "names cannot be bound"},
+		{"transports: {udp: {bind_addr: \"example.org:2121\"}}", 1, 31,
+			"names cannot be bound"},
 		{"transports: {udp: {bind_addr: 1.2.3.4.5:1}}", 1, 31, "has no valid IPv4 address"},
 		{"transports: {udp: {bind_addr: \"1.2.3.4\"}}", 1, 31, "is not host:port"},
 		{"transports: {udp: {bind_addr: \"0.0.0.0:70000\"}}", 1, 31, "between 0 and 65535"},
-		{"transports: {udp: {a: {bind_adr: x}}}", 1, 24, "unknown key 'transports.udp.bind_adr' (is 'bind_addr' meant?)"},
-		{PORT "transports:\n  udp:\n    bind_addr: 192.0.2.7:2121\n", 6, 5, "is no address of a dataplane port"},
-		{"transports: {udp: {a: {}, b: {}}}", 1, 30, "'a' and 'b' listen on the same address and port"},
+		{"transports: {udp: {a: {bind_adr: x}}}", 1, 24,
+			"unknown key 'transports.udp.bind_adr' (is 'bind_addr' meant?)"},
+		{PORT "transports:\n  udp:\n    bind_addr: 192.0.2.7:2121\n", 6, 5,
+			"is no address of a dataplane port"},
+		{"transports: {udp: {a: {}, b: {}}}", 1, 30,
+			"'a' and 'b' listen on the same address and port"},
 		{"transports: {ethernet: {}}", 1, 24, "'interface' is missing"},
-		{PORT "transports: {ethernet: {interface: p1}}", 4, 24, "no dataplane port is named 'p1'"},
-		{PORT "transports: {udp: {}}\npeers: [{npub: " NPUB_A ", addresses: [{transport: udp/x, addr: \"1.2.3.4:5\"}]}]", 5,
-			93, "no UDP instance is named 'x'"},
-		{PORT "transports: {udp: {}}\npeers: [{npub: " NPUB_A ", addresses: [{transport: udp, addr: \"1.2.3.4\"}]}]", 5, 93,
-			"is not host:port"},
-		{PORT "peers: [{npub: " NPUB_A ", addresses: [{transport: udp, addr: \"1.2.3.4:5\"}]}]", 4, 93,
-			"transports.udp is not configured"},
+		{PORT "transports: {ethernet: {interface: p1}}", 4, 24,
+			"no dataplane port is named 'p1'"},
+		{PORT "transports: {udp: {}}\npeers: [{npub: " NPUB_A
+		      ", addresses: [{transport: udp/x, addr: \"1.2.3.4:5\"}]}]",
+			5, 93, "no UDP instance is named 'x'"},
+		{PORT "transports: {udp: {}}\npeers: [{npub: " NPUB_A
+		      ", addresses: [{transport: udp, addr: \"1.2.3.4\"}]}]",
+			5, 93, "is not host:port"},
+		{PORT "peers: [{npub: " NPUB_A
+		      ", addresses: [{transport: udp, addr: \"1.2.3.4:5\"}]}]",
+			4, 93, "transports.udp is not configured"},
 		{PORT "transports: {ethernet: {interface: p0}}\npeers: [{npub: " NPUB_A
 		      ", addresses: [{transport: ethernet, addr: p0/02:00:00:00:00}]}]",
 			5, 93, "is not <port name>/aa:bb:cc:dd:ee:ff"},
@@ -173,23 +202,30 @@ SL_TEST(config, keys_and_values_that_are_refused)
 SL_TEST(config, what_fips_has_and_we_lack)
 {
 	static const struct bad rows[] = {
-		{"tun: {enabled: true}", 1, 16, "tun.enabled: known to FIPS, not supported by Sluice"},
+		{"tun: {enabled: true}", 1, 16,
+			"tun.enabled: known to FIPS, not supported by Sluice"},
 		{"dns:\n  enabled: true", 2, 12, "known to FIPS, not supported by Sluice"},
 		{"gateway: {enabled: true}", 1, 20, "known to FIPS, not supported by Sluice"},
 		{"node: {leaf_only: true}", 1, 19, "known to FIPS, not supported by Sluice"},
-		{"node: {rendezvous: {nostr: {enabled: true}}}", 1, 38, "known to FIPS, not supported by Sluice"},
+		{"node: {rendezvous: {nostr: {enabled: true}}}", 1, 38,
+			"known to FIPS, not supported by Sluice"},
 		{"node: {discovery: {ttl: 3}}", 1, 8, "the old name of node.lookup"},
-		{"transports: {tcp: {}}", 1, 14, "known to FIPS, not supported by Sluice: the TCP transport"},
-		{"transports: {udp: {advertise_on_nostr: true}}", 1, 40, "known to FIPS, not supported by Sluice"},
-		{"peers: [{npub: " NPUB_A ", via_nostr: true}]", 1, 92, "known to FIPS, not supported by Sluice"},
+		{"transports: {tcp: {}}", 1, 14,
+			"known to FIPS, not supported by Sluice: the TCP transport"},
+		{"transports: {udp: {advertise_on_nostr: true}}", 1, 40,
+			"known to FIPS, not supported by Sluice"},
+		{"peers: [{npub: " NPUB_A ", via_nostr: true}]", 1, 92,
+			"known to FIPS, not supported by Sluice"},
 		{"tun: {enabled: 1}", 1, 16, "where true or false is expected"},
 		{"peers: [{npub: " NPUB_A ", addresses: [{transport: tcp, addr: \"a:1\"}]}]", 1, 9,
 			"none of its addresses is on a transport of Sluice"},
-		{"peers: [{npub: " NPUB_A ", addresses: [{transport: foo, addr: \"a:1\"}]}]", 1, 93, "'foo' is neither udp"},
+		{"peers: [{npub: " NPUB_A ", addresses: [{transport: foo, addr: \"a:1\"}]}]", 1, 93,
+			"'foo' is neither udp"},
 	};
-	static const char fine[] = "tun: {enabled: false, name: fips0}\ndns: {enabled: false}\n"
-				   "node: {tick_interval_secs: 1, session: {idle_timeout_secs: 90}}\n"
-				   "transports: {udp: {recv_buf_size: 1}}\n";
+	static const char fine[] =
+		"tun: {enabled: false, name: fips0}\ndns: {enabled: false}\n"
+		"node: {tick_interval_secs: 1, session: {idle_timeout_secs: 90}}\n"
+		"transports: {udp: {recv_buf_size: 1}}\n";
 	struct sl_conf_error e;
 	struct sl_config *c;
 
@@ -237,34 +273,36 @@ SL_TEST(config, defaults_are_the_references)
 	sl_config_destroy(c);
 }
 
-static const char whole[] = "node:\n"
-			    "  log_level: WARN\n"
-			    "  limits: {max_peers: 0x20}\n"
-			    "  rate_limit: {established_handshake_rate: 2.5}\n"
-			    "transports:\n"
-			    "  udp:\n"
-			    "    wan: {bind_addr: \"0.0.0.0:2121\", mtu: 1400}\n"
-			    "    six: {bind_addr: \"[2001:db8::1]:2122\"}\n"
-			    "  ethernet: {interface: p0, ethertype: 0x2121, announce: true, beacon_interval_secs: 2}\n"
-			    "peers:\n"
-			    "  - npub: \"" NPUB_B "\"\n"
-			    "    alias: b\n"
-			    "    auto_reconnect: false\n"
-			    "    addresses:\n"
-			    "      - {transport: udp/six, addr: \"[2001:db8::2]:2121\", priority: 20}\n"
-			    "      - {transport: tcp, addr: \"host:1\"}\n"
-			    "      - {transport: udp, addr: \"relay.example.org:99\", priority: 10}\n"
-			    "      - {transport: ethernet, addr: \"p0/02:00:00:00:00:05\", priority: 20}\n"
-			    "dataplane:\n"
-			    "  ports:\n"
-			    "    - name: p0\n"
-			    "      device: \"net_af_packet0,iface=eth0\"\n"
-			    "      addresses: [192.0.2.1/24, \"2001:db8::1/64\"]\n"
-			    "      routes: [{to: default, via: 192.0.2.254}, {to: \"2001:db8:1::/48\", via: \"fe80::1\"}]\n"
-			    "      vlan: 7\n"
-			    "  lcores: {control: 2, workers: [3, 0]}\n"
-			    "  eal: [\"--log-level=8\"]\n"
-			    "  aead: SODIUM\n";
+static const char whole[] =
+	"node:\n"
+	"  log_level: WARN\n"
+	"  limits: {max_peers: 0x20}\n"
+	"  rate_limit: {established_handshake_rate: 2.5}\n"
+	"transports:\n"
+	"  udp:\n"
+	"    wan: {bind_addr: \"0.0.0.0:2121\", mtu: 1400}\n"
+	"    six: {bind_addr: \"[2001:db8::1]:2122\"}\n"
+	"  ethernet: {interface: p0, ethertype: 0x2121, announce: true, beacon_interval_secs: 2}\n"
+	"peers:\n"
+	"  - npub: \"" NPUB_B "\"\n"
+	"    alias: b\n"
+	"    auto_reconnect: false\n"
+	"    addresses:\n"
+	"      - {transport: udp/six, addr: \"[2001:db8::2]:2121\", priority: 20}\n"
+	"      - {transport: tcp, addr: \"host:1\"}\n"
+	"      - {transport: udp, addr: \"relay.example.org:99\", priority: 10}\n"
+	"      - {transport: ethernet, addr: \"p0/02:00:00:00:00:05\", priority: 20}\n"
+	"dataplane:\n"
+	"  ports:\n"
+	"    - name: p0\n"
+	"      device: \"net_af_packet0,iface=eth0\"\n"
+	"      addresses: [192.0.2.1/24, \"2001:db8::1/64\"]\n"
+	"      routes: [{to: default, via: 192.0.2.254}, {to: \"2001:db8:1::/48\", via: "
+	"\"fe80::1\"}]\n"
+	"      vlan: 7\n"
+	"  lcores: {control: 2, workers: [3, 0]}\n"
+	"  eal: [\"--log-level=8\"]\n"
+	"  aead: SODIUM\n";
 
 SL_TEST(config, whole_file)
 {
@@ -314,7 +352,8 @@ SL_TEST(config, whole_file)
 
 SL_TEST(config, what_is_printed_parses_to_the_same)
 {
-	const char *const texts[] = {"", whole, "transports: {udp: {}}", "node: {identity: {persistent: true}}\n" PORT};
+	const char *const texts[] = {
+		"", whole, "transports: {udp: {}}", "node: {identity: {persistent: true}}\n" PORT};
 
 	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct sl_config *a, *b;
@@ -338,7 +377,8 @@ SL_TEST(config, what_is_printed_parses_to_the_same)
 SL_TEST(config, the_secret_is_never_printed)
 {
 	static const char *const texts[] = {"node: {identity: {nsec: " NSEC_A "}}",
-		"node: {identity: {nsec: \"0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20\"}}"};
+		"node: {identity: {nsec: "
+		"\"0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20\"}}"};
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct sl_conf_error e;
@@ -411,8 +451,8 @@ SL_TEST(config, files)
 	SL_EXPECT(strstr(e.text, "is a directory") != NULL);
 	sl_config_destroy(c);
 	c = sl_config_create();
-	SL_EXPECT_MSG(!sl_config_load(c, SLUICE_SOURCE "/docs/examples/relay.yaml", &e), "%u:%u: %s", e.at.line, e.at.column,
-		e.text);
+	SL_EXPECT_MSG(!sl_config_load(c, SLUICE_SOURCE "/docs/examples/relay.yaml", &e),
+		"%u:%u: %s", e.at.line, e.at.column, e.text);
 	SL_EXPECT_EQ(c->dataplane.port_count, 1);
 	sl_config_destroy(c);
 }
@@ -435,7 +475,8 @@ SL_TEST(config, the_reference_is_current)
 	doc = calloc(1, (size_t)len + 1);
 	SL_EXPECT_EQ(fread(doc, 1, (size_t)len, f), len);
 	fclose(f);
-	SL_EXPECT_MSG(strstr(doc, want) != NULL, "docs/configuration.md does not hold the output of sluiced --keys");
+	SL_EXPECT_MSG(strstr(doc, want) != NULL,
+		"docs/configuration.md does not hold the output of sluiced --keys");
 	free(doc);
 	free(want);
 }

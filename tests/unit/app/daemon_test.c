@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The real daemon on ports that need no hardware: its command line, key file, control socket and leaving. */
+/* The real daemon on ports that need no hardware: its command line, key file, control socket and
+ * leaving. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -74,12 +75,13 @@ write_config(const char *extra)
 		"dataplane:\n  idle_sleep_us: 200\n  pools: {mbufs: 4096}\n  hop_cache: 1024\n"
 		"  memory: {huge_pages: \"no\"}\n"
 		"  ports:\n    - {name: p0, device: net_null0, addresses: [192.0.2.1/24]}\n"
-		"    - {name: p1, device: net_ring0, addresses: [198.51.100.1/24, \"2001:db8::1/64\"]}\n%s",
+		"    - {name: p1, device: net_ring0, addresses: [198.51.100.1/24, "
+		"\"2001:db8::1/64\"]}\n%s",
 		dir, extra);
 	write_text(in_dir("relay.yaml"), text);
 }
 
-/* --- programs ------------------------------------------------------------------------------------------------------------ */
+/* --- programs ------------------------------------------------------------------------------- */
 
 /* Starts a program with its output in a file of the folder. args end with NULL. */
 static pid_t
@@ -164,7 +166,8 @@ start_daemon(void)
 
 	while ((fd = dial(in_dir("control.sock"))) < 0) {
 		if (now_ms() > end || waitpid(pid, NULL, WNOHANG) == pid) {
-			sl_test_fail(__FILE__, __LINE__, "the daemon does not start: %s", output_of("log"));
+			sl_test_fail(__FILE__, __LINE__, "the daemon does not start: %s",
+				output_of("log"));
 			return -1;
 		}
 		poll(NULL, 0, 20);
@@ -209,7 +212,8 @@ expect_answer(int fd, const char *status, const char *message)
 
 	SL_EXPECT_STR(s, status);
 	if (message)
-		SL_EXPECT_MSG(m && strstr(m, message), "message '%s', wanted '%s'", m ? m : "(none)", message);
+		SL_EXPECT_MSG(m && strstr(m, message), "message '%s', wanted '%s'",
+			m ? m : "(none)", message);
 	json_decref(o);
 }
 
@@ -219,7 +223,7 @@ say(int fd, const char *text)
 	SL_EXPECT_EQ(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 }
 
-/* --- cases ----------------------------------------------------------------------------------------------------------------- */
+/* --- cases ---------------------------------------------------------------------------------- */
 
 SL_TEST(daemon, command_lines)
 {
@@ -255,8 +259,8 @@ SL_TEST(daemon, command_lines)
 	remove_dir();
 }
 
-static const char *const pages[] = {"status", "peers", "links", "tree", "filters", "routes", "ports", "workers", "drops",
-	"neighbours", "counters", "crypto"};
+static const char *const pages[] = {"status", "peers", "links", "tree", "filters", "routes",
+	"ports", "workers", "drops", "neighbours", "counters", "crypto"};
 
 SL_TEST(daemon, every_page_and_leaving)
 {
@@ -265,17 +269,22 @@ SL_TEST(daemon, every_page_and_leaving)
 	pid_t pid;
 
 	make_dir();
-	write_config("peers:\n  - npub: npub1tdwa4vjrjl33pcjdpf2t4p027nl86xrx24g4d3avg4vwvayr3g8qhd84le\n    alias: up\n"
-		     "    addresses: [{transport: udp, addr: \"192.0.2.9:2121\"}, {transport: udp, addr: \"localhost:9\"}]\n");
+	write_config(
+		"peers:\n  - npub: "
+		"npub1tdwa4vjrjl33pcjdpf2t4p027nl86xrx24g4d3avg4vwvayr3g8qhd84le\n    alias: up\n"
+		"    addresses: [{transport: udp, addr: \"192.0.2.9:2121\"}, {transport: udp, "
+		"addr: \"localhost:9\"}]\n");
 	pid = start_daemon();
 	SL_ASSERT(pid > 0);
 	for (unsigned i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
 		int rc = RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", pages[i]);
 
 		SL_EXPECT_MSG(rc == 0, "show %s: %d: %s", pages[i], rc, output_of("out"));
-		rc = RUN(SLUICECTL, "-s", in_dir("control.sock"), "-w", "-a", "-j", "show", pages[i]);
+		rc = RUN(SLUICECTL, "-s", in_dir("control.sock"), "-w", "-a", "-j", "show",
+			pages[i]);
 		o = json_loads(output_of("out"), 0, NULL);
-		SL_EXPECT_MSG(rc == 0 && json_is_object(o), "-j show %s: %d: %s", pages[i], rc, output_of("out"));
+		SL_EXPECT_MSG(rc == 0 && json_is_object(o), "-j show %s: %d: %s", pages[i], rc,
+			output_of("out"));
 		json_decref(o);
 	}
 	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "drops"), 0);
@@ -310,7 +319,8 @@ SL_TEST(daemon, requests_good_and_bad)
 	/* Several on one connection, in two pieces. */
 	say(fd, "{\"command\":\"show_status\"}\n{\"command\":\"show_cr");
 	expect_answer(fd, "ok", NULL);
-	say(fd, "ypto\",\"params\":{}}\nnonsense\n\n{\"command\":3}\n[]\n{\"command\":\"show_everything\"}\n");
+	say(fd, "ypto\",\"params\":{}}\nnonsense\n\n{\"command\":3}\n[]\n{\"command\":\"show_"
+		"everything\"}\n");
 	expect_answer(fd, "ok", NULL);
 	expect_answer(fd, "error", "invalid request");
 	expect_answer(fd, "error", "empty request");
@@ -338,7 +348,9 @@ SL_TEST(daemon, requests_good_and_bad)
 	expect_answer(fd, "error", NULL);
 	say(fd, "{\"command\":\"show_counters\"}\n");
 	o = read_answer(fd);
-	SL_EXPECT(json_integer_value(json_object_get(json_object_get(json_object_get(o, "data"), "daemon"), "requests")) >= 10);
+	SL_EXPECT(
+		json_integer_value(json_object_get(
+			json_object_get(json_object_get(o, "data"), "daemon"), "requests")) >= 10);
 	json_decref(o);
 	close(fd);
 	stop_daemon(pid);
@@ -379,7 +391,8 @@ SL_TEST(daemon, slow_and_many_clients)
 		if (poll(&(struct pollfd){.fd = fds[i], .events = POLLIN}, 1, 300) != 1)
 			continue;
 		o = read_answer(fds[i]);
-		refused += o && !strcmp(json_string_value(json_object_get(o, "message")), "too many clients");
+		refused += o && !strcmp(json_string_value(json_object_get(o, "message")),
+					"too many clients");
 		json_decref(o);
 	}
 	SL_EXPECT_EQ(refused, 4);
@@ -401,7 +414,9 @@ SL_TEST(daemon, profiles)
 
 	make_dir();
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(extra, sizeof(extra), "      profile: %s\n  profiles_dir: " SLUICE_SOURCE "/drivers-config\n", names[i]);
+		snprintf(extra, sizeof(extra),
+			"      profile: %s\n  profiles_dir: " SLUICE_SOURCE "/drivers-config\n",
+			names[i]);
 		/* The profile continues the last port. */
 		write_config("    - name: p2\n      device: net_null2\n");
 		{
@@ -417,13 +432,16 @@ SL_TEST(daemon, profiles)
 		SL_EXPECT_MSG(strstr(output_of("log"), extra) != NULL, "%s", output_of("log"));
 		stop_daemon(pid);
 	}
-	snprintf(extra, sizeof(extra), "    - {name: p2, device: net_null2, profile: mine}\n  profiles_dir: %s\n", dir);
+	snprintf(extra, sizeof(extra),
+		"    - {name: p2, device: net_null2, profile: mine}\n  profiles_dir: %s\n", dir);
 	write_config(extra);
 	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
 	SL_EXPECT(strstr(output_of("out"), "mine.yaml: cannot be read") != NULL);
 	write_text(in_dir("mine.yaml"), "driver: mine\nrx_descriptors: many\n");
 	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
-	SL_EXPECT(strstr(output_of("out"), "mine.yaml:2:1: 'rx_descriptors' is no key of a profile, or its value") != NULL);
+	SL_EXPECT(strstr(output_of("out"),
+			  "mine.yaml:2:1: 'rx_descriptors' is no key of a profile, or its value") !=
+		  NULL);
 	remove_dir();
 }
 
