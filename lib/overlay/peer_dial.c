@@ -158,8 +158,11 @@ sl_links_peer_configure(struct sl_links *l, const struct sl_peer_config *c, uint
 	memcpy(p->addrs, c->addrs, sizeof(p->addrs));
 	p->addr_count = c->addr_count;
 	p->addr_next = 0;
-	if (c->auto_connect && !p->up && !p->dial_count) {
-		p->retrying = false;
+	/* Afresh: a dial under way may be to an address that is no longer meant, and late in its back-off. */
+	p->retrying = false;
+	p->dial_us = 0;
+	if (c->auto_connect && !p->up) {
+		sl_attempts_end(l, p, false);
 		p->dial_us = now_us;
 	}
 	sl_peer_settle(l, p);
