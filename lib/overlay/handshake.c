@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handshake packets that come in: msg1 answered, msg2 made into a session. Link layer facts, 6, 7, 9, 14. */
+/* Handshake packets that come in: msg1 answered, msg2 made into a session. Link layer facts, 6, 7,
+ * 9, 14. */
 #include "link_internal.h"
 
 #include <errno.h>
@@ -70,12 +71,13 @@ budget_take(struct sl_links *l, struct addr_ref *known, uint64_t now_us)
 }
 
 /*
- * Now that the static key is known: an address of a linked peer speaks for that peer only (accept_connections), and
- * whoever is not that peer spends the budget of what it is (routing facts, 17, W4).
+ * Now that the static key is known: an address of a linked peer speaks for that peer only
+ * (accept_connections), and whoever is not that peer spends the budget of what it is (routing
+ * facts, 17, W4).
  */
 static bool
-identity_admitted(struct sl_links *l, const struct sl_addr *from, struct addr_ref *known, struct peer *p,
-	uint64_t now_us)
+identity_admitted(struct sl_links *l, const struct sl_addr *from, struct addr_ref *known,
+	struct peer *p, uint64_t now_us)
 {
 	struct addr_ref *r = known;
 
@@ -114,7 +116,8 @@ new_link_admitted(struct sl_links *l, struct peer *p, const uint8_t *xonly)
 		count(l, SL_LINK_NOT_ALLOWED);
 		return false;
 	}
-	if (l->config.max_peers && l->up_count >= l->config.max_peers && !(p && (p->up || p->dial_count))) {
+	if (l->config.max_peers && l->up_count >= l->config.max_peers &&
+		!(p && (p->up || p->dial_count))) {
 		count(l, SL_LINK_MAX_PEERS);
 		return false;
 	}
@@ -136,7 +139,8 @@ handing_over(const struct peer *p)
 	return false;
 }
 
-/* A msg1 of a peer that has a link, in the same process life: a rekey, or a dial that crossed or was given up. */
+/* A msg1 of a peer that has a link, in the same process life: a rekey, or a dial that crossed or
+ * was given up. */
 static bool
 rekey_admitted(struct sl_links *l, struct peer *p, uint64_t now_us)
 {
@@ -146,8 +150,8 @@ rekey_admitted(struct sl_links *l, struct peer *p, uint64_t now_us)
 	if (alive < p->current.since_us)
 		alive = p->current.since_us;
 	/*
-	 * A young link that is being used: a dial that crossed ours, or a rekey too early. Were the peer really without
-	 * the session it would have fallen silent, and its msg1 comes again.
+	 * A young link that is being used: a dial that crossed ours, or a rekey too early. Were the
+	 * peer really without the session it would have fallen silent, and its msg1 comes again.
 	 */
 	if (now_us - p->current.since_us < sl_rekey_min_age_us(l) && now_us - alive < SL_ALIVE_US) {
 		count(l, SL_LINK_MSG1_YOUNG);
@@ -185,8 +189,8 @@ index_reserve(struct sl_links *l, struct peer *p, uint32_t *rx_index)
 
 /* Answers: keys, a session under a new index, msg2. */
 static void
-msg1_answer(struct sl_links *l, struct peer *p, struct sl_noise_responder *st, const struct sl_addr *from,
-	const uint8_t *packet, uint64_t now_us)
+msg1_answer(struct sl_links *l, struct peer *p, struct sl_noise_responder *st,
+	const struct sl_addr *from, const uint8_t *packet, uint64_t now_us)
 {
 	uint8_t noise[SL_NOISE_MSG2_BYTES];
 	struct sl_noise_keys keys;
@@ -197,7 +201,8 @@ msg1_answer(struct sl_links *l, struct peer *p, struct sl_noise_responder *st, c
 		return;
 	slot = sl_candidate_slot(l, p);
 	sl_noise_respond_write(st, noise, l->identity, l->epoch, NULL, &keys);
-	if (sl_slot_install(l, p, slot, rx_index, tx_index, false, &keys, st->remote_epoch, from, now_us) < 0) {
+	if (sl_slot_install(l, p, slot, rx_index, tx_index, false, &keys, st->remote_epoch, from,
+		    now_us) < 0) {
 		sl_session_index_release(l->table, rx_index);
 		goto out;
 	}
@@ -242,7 +247,8 @@ msg1_authentic(struct sl_links *l, struct sl_noise_responder *st, const struct s
 	} else if (!new_link_admitted(l, p, xonly)) {
 		return;
 	}
-	/* The same peer dialling on several addresses at once: all of them get the first one's msg2 (facts, 12). */
+	/* The same peer dialling on several addresses at once: all of them get the first one's msg2
+	 * (facts, 12). */
 	twin = p ? sl_candidate_theirs(p, st->remote_epoch) : NULL;
 	if (twin && !p->up && now_us - twin->created_us < SL_TWIN_US) {
 		msg2_repeat(l, twin, from);
@@ -257,7 +263,8 @@ msg1_authentic(struct sl_links *l, struct sl_noise_responder *st, const struct s
 }
 
 static void
-msg1_received(struct sl_links *l, const struct sl_addr *from, const uint8_t *packet, uint64_t now_us)
+msg1_received(
+	struct sl_links *l, const struct sl_addr *from, const uint8_t *packet, uint64_t now_us)
 {
 	struct addr_ref *known = sl_addr_ref_find(l, from);
 	struct sl_noise_responder st;
@@ -289,9 +296,11 @@ msg1_received(struct sl_links *l, const struct sl_addr *from, const uint8_t *pac
 
 /* --- msg2 --- */
 
-/* Both sides dialled: the handshake that the smaller node began stays (7.4). Receiving on the other one drains. */
+/* Both sides dialled: the handshake that the smaller node began stays (7.4). Receiving on the other
+ * one drains. */
 static void
-crossing(struct sl_links *l, struct peer *p, struct slot *ours, struct slot *theirs, uint64_t now_us)
+crossing(
+	struct sl_links *l, struct peer *p, struct slot *ours, struct slot *theirs, uint64_t now_us)
 {
 	bool keep_ours = we_are_smaller(l, p);
 	struct slot loser = keep_ours ? *theirs : *ours;
@@ -319,7 +328,8 @@ dial_completed(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t n
 		crossing(l, p, slot, theirs, now_us);
 		return;
 	}
-	/* The peer may still hold the link that we lost, and take this for a rekey: its K is seen first (9.3). */
+	/* The peer may still hold the link that we lost, and take this for a rekey: its K is seen
+	 * first (9.3). */
 	if (p->lost_us && now_us - p->lost_us < 4 * l->config.dead_timeout_us) {
 		slot->deadline = true;
 		slot->nudges = 1;
@@ -344,7 +354,8 @@ rekey_completed(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t 
 }
 
 static void
-msg2_received(struct sl_links *l, const struct sl_addr *from, const uint8_t *packet, uint64_t now_us)
+msg2_received(
+	struct sl_links *l, const struct sl_addr *from, const uint8_t *packet, uint64_t now_us)
 {
 	struct attempt *a = sl_attempt_find(l, sl_get32(packet + MSG2_RECEIVER));
 	uint8_t epoch[SL_EPOCH_BYTES];
@@ -371,8 +382,8 @@ msg2_received(struct sl_links *l, const struct sl_addr *from, const uint8_t *pac
 		goto out;
 	}
 	slot = sl_candidate_slot(l, p);
-	if (sl_slot_install(l, p, slot, a->rx_index, sl_get32(packet + MSG2_SENDER), true, &keys, epoch, from,
-		    now_us) < 0)
+	if (sl_slot_install(l, p, slot, a->rx_index, sl_get32(packet + MSG2_SENDER), true, &keys,
+		    epoch, from, now_us) < 0)
 		goto out;
 	sl_attempt_end(l, a); /* its index is the session's now */
 	if (rekey && p->up)
@@ -385,8 +396,8 @@ out:
 }
 
 void
-sl_links_handshake(
-	struct sl_links *l, const struct sl_addr *from, const uint8_t *packet, size_t len, uint64_t now_us)
+sl_links_handshake(struct sl_links *l, const struct sl_addr *from, const uint8_t *packet,
+	size_t len, uint64_t now_us)
 {
 	enum sl_packet_kind kind = sl_packet_classify(packet, len);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handshakes that we begin: msg1 built once, the same bytes sent again with back-off, until msg2 comes (handshake.c),
- * the time is over, or the peer came up some other way. Link layer facts, 7.1 and 10.
+ * Handshakes that we begin: msg1 built once, the same bytes sent again with back-off, until msg2
+ * comes (handshake.c), the time is over, or the peer came up some other way. Link layer facts, 7.1
+ * and 10.
  */
 #include "link_internal.h"
 
@@ -167,7 +168,8 @@ sl_attempt_start(
 	return 0;
 }
 
-/* When an attempt is given up. A rekey has no time-out in the reference: it ends after the last repetition. */
+/* When an attempt is given up. A rekey has no time-out in the reference: it ends after the last
+ * repetition. */
 static uint64_t
 attempt_end_us(const struct sl_links *l, const struct attempt *a)
 {
@@ -206,7 +208,8 @@ sl_attempts_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 			sl_attempt_end(l, a);
 		} else if (now_us >= a->next_send_us) {
 			/* A rekey goes where the peer is now (facts, 9.6). */
-			if (a->rekey && p->where.filed && !sl_addr_equal(&a->where.addr, &p->where.addr))
+			if (a->rekey && p->where.filed &&
+				!sl_addr_equal(&a->where.addr, &p->where.addr))
 				sl_addr_ref_file(l, &a->where, p, &p->where.addr);
 			attempt_send(l, a, now_us);
 		}

@@ -56,9 +56,9 @@ static bool
 config_valid(const struct sl_links_config *c)
 {
 	return c->handshake_burst && c->handshake_rate_per_s > 0 && c->handshake_timeout_us &&
-		c->resend_interval_us && c->resend_backoff >= 1 && c->heartbeat_us && c->dead_timeout_us &&
-		c->retry_base_us && c->max_pending_inbound && c->rekey_after_us >= 1000000 &&
-		c->rekey_after_messages;
+	       c->resend_interval_us && c->resend_backoff >= 1 && c->heartbeat_us &&
+	       c->dead_timeout_us && c->retry_base_us && c->max_pending_inbound &&
+	       c->rekey_after_us >= 1000000 && c->rekey_after_messages;
 }
 
 static int
@@ -206,7 +206,8 @@ sl_links_tick(struct sl_links *l, uint64_t now_us)
 
 	l->now_us = now_us;
 	l->dials_left = SL_DIALS_PER_TURN;
-	for (unsigned n = 0; n < SL_PEERS_PER_TURN && l->due_count && l->due[0]->due_us <= now_us; n++)
+	for (unsigned n = 0; n < SL_PEERS_PER_TURN && l->due_count && l->due[0]->due_us <= now_us;
+		n++)
 		peer_run(l, l->due[0], now_us);
 	next = l->due_count ? l->due[0]->due_us : now_us + SL_BEAT_US;
 	return next < now_us ? now_us : next;
@@ -277,10 +278,10 @@ info_fill(const struct sl_links *l, const struct peer *p, struct sl_link_info *i
 	i->peer_id = p->up ? p->id : SL_PEER_NONE;
 	memcpy(i->xonly, p->key.xonly, SL_XONLY_BYTES);
 	memcpy(i->alias, p->alias, sizeof(i->alias));
-	i->state = p->up	? "up"
-		: p->dial_count ? "dialling"
-		: p->dial_us || p->is_pending ? "waiting"
-					      : "down";
+	i->state = p->up			 ? "up"
+		   : p->dial_count		 ? "dialling"
+		   : p->dial_us || p->is_pending ? "waiting"
+						 : "down";
 	i->configured = p->configured;
 	i->outbound = p->outbound;
 	if (p->where.filed)

@@ -65,7 +65,8 @@ sl_heartbeat_send(struct sl_links *l, struct peer *p, struct slot *slot, uint64_
 }
 
 void
-sl_disconnect_send(struct sl_links *l, struct peer *p, enum sl_disconnect_reason reason, uint64_t now_us)
+sl_disconnect_send(
+	struct sl_links *l, struct peer *p, enum sl_disconnect_reason reason, uint64_t now_us)
 {
 	const uint8_t msg[2] = {SL_MSG_DISCONNECT, (uint8_t)reason};
 
@@ -78,7 +79,8 @@ sl_disconnect_send(struct sl_links *l, struct peer *p, enum sl_disconnect_reason
 static void
 disconnect_received(struct sl_links *l, struct peer *p, const struct slot *slot, uint64_t now_us)
 {
-	/* Said on a session that has been replaced: about the link that was, not the one that is. */
+	/* Said on a session that has been replaced: about the link that was, not the one that is.
+	 */
 	if (slot != &p->current && p->current.confirmed) {
 		count(l, SL_LINK_DISCONNECT_STALE);
 		return;
@@ -137,7 +139,8 @@ peer_of_index(struct sl_links *l, uint32_t rx_index, struct slot **slot)
 
 /* What an authentic frame means for the session it came on, before its message is looked at. */
 static bool
-frame_authentic(struct sl_links *l, struct peer *p, struct slot **slot, uint8_t flags, uint64_t now_us)
+frame_authentic(
+	struct sl_links *l, struct peer *p, struct slot **slot, uint8_t flags, uint64_t now_us)
 {
 	struct sl_session *s = (*slot)->s;
 
@@ -149,8 +152,8 @@ frame_authentic(struct sl_links *l, struct peer *p, struct slot **slot, uint8_t 
 }
 
 void
-sl_links_message(struct sl_links *l, uint32_t rx_index, uint8_t flags, const uint8_t *msg, size_t len,
-	uint64_t now_us)
+sl_links_message(struct sl_links *l, uint32_t rx_index, uint8_t flags, const uint8_t *msg,
+	size_t len, uint64_t now_us)
 {
 	struct slot *slot;
 	struct peer *p = peer_of_index(l, rx_index, &slot);
@@ -193,7 +196,8 @@ sl_links_roamed(struct sl_links *l, uint32_t rx_index, const struct sl_addr *fro
 	l->now_us = now_us;
 	if (!p || slot != &p->current || !p->up)
 		return;
-	/* The reference files an index under its transport instance: no roaming from one to another (facts, 13). */
+	/* The reference files an index under its transport instance: no roaming from one to another
+	 * (facts, 13). */
 	if (from->transport == p->where.addr.transport && sl_addr_answerable(l, from) &&
 		!sl_addr_equal(from, &p->where.addr)) {
 		count(l, SL_LINK_ROAM);
@@ -236,13 +240,14 @@ frame_open(struct sl_links *l, struct sl_session *s, uint8_t *packet, size_t len
 		count(l, SL_LINK_RX_SHORT_INNER);
 		return 0;
 	}
-	sl_mmp_rx_frame(&s->mmp, counter, sl_get32(packet + SL_HEADER_BYTES), (uint32_t)len, now_us, packet[1]);
+	sl_mmp_rx_frame(&s->mmp, counter, sl_get32(packet + SL_HEADER_BYTES), (uint32_t)len, now_us,
+		packet[1]);
 	return text_len;
 }
 
 static void
-established_packet(
-	struct sl_links *l, const struct sl_addr *from, uint8_t *packet, size_t len, uint64_t now_us)
+established_packet(struct sl_links *l, const struct sl_addr *from, uint8_t *packet, size_t len,
+	uint64_t now_us)
 {
 	uint32_t rx_index = sl_get32(packet + 4), text_len;
 	uint64_t counter = sl_get64(packet + 8);
@@ -265,7 +270,8 @@ established_packet(
 			count(l, SL_LINK_ROAM);
 			sl_peer_address_set(l, p, from);
 		}
-		sl_frame_dispatch(l, p, slot, packet[1], packet + SL_HEADER_BYTES + 4, text_len - 4, now_us);
+		sl_frame_dispatch(
+			l, p, slot, packet[1], packet + SL_HEADER_BYTES + 4, text_len - 4, now_us);
 	} else {
 		count(l, SL_LINK_RX_NO_LINK);
 	}
@@ -273,8 +279,8 @@ established_packet(
 }
 
 void
-sl_links_packet(
-	struct sl_links *l, const struct sl_addr *from, uint8_t *packet, size_t len, uint64_t now_us)
+sl_links_packet(struct sl_links *l, const struct sl_addr *from, uint8_t *packet, size_t len,
+	uint64_t now_us)
 {
 	l->now_us = now_us;
 	switch (sl_packet_classify(packet, len)) {

@@ -14,16 +14,16 @@
  *	rekey.c           which session is current: candidates, cut-over, draining, rekey triggers
  *	liveness.c        what an established link does every second: heartbeat, death, reports
  *
- * A peer record exists while there is something to remember: configuration, a link, a dial, or a candidate session of
- * an inbound handshake. Every entry point ends with sl_peer_settle() for each peer it touched; that alone files the
- * next due time or frees the record.
+ * A peer record exists while there is something to remember: configuration, a link, a dial, or a
+ *candidate session of an inbound handshake. Every entry point ends with sl_peer_settle() for each
+ *peer it touched; that alone files the next due time or frees the record.
  *
  * Sessions of one peer:
  *	current    the one we send on; the peer is up exactly while there is one
  *	previous   was current before; receives until the drain ends
- *	candidates authentic handshakes whose session has carried nothing yet. The first authentic frame makes one
- *	           current (sl_peer_confirm). Nothing that merely answers a msg1 ever displaces a session that works:
- *	           msg1 proves no freshness (link layer facts, 7.5, 9.5).
+ *	candidates authentic handshakes whose session has carried nothing yet. The first authentic
+ *frame makes one current (sl_peer_confirm). Nothing that merely answers a msg1 ever displaces a
+ *session that works: msg1 proves no freshness (link layer facts, 7.5, 9.5).
  */
 #include "sl_bucket.h"
 #include "sl_link.h"
@@ -33,18 +33,23 @@
 #define SL_CANDIDATES 4u	  /* of one peer: as many as a peer may dial us on */
 #define SL_DRAIN_US 10000000ull	  /* facts, 9.1 */
 #define SL_DAMPING_US 30000000ull /* facts, 9.1 */
-#define SL_REKEY_MIN_AGE_US 30000000ull /* younger, the reference takes no rekey: we neither (9.1) */
+#define SL_REKEY_MIN_AGE_US                                                                        \
+	30000000ull /* younger, the reference takes no rekey: we neither (9.1) */
 #define SL_REKEY_MIN_GAP_US 35000000ull /* so we start none earlier (9.1, TRAP) */
 #define SL_REKEY_JITTER_S 15u
-#define SL_HANDOVER_US 2000000ull /* old session used at most so long beside an unconfirmed new one (9.3) */
-#define SL_ALIVE_US 2000000ull	  /* a link that received within this is not one that its peer has lost */
-#define SL_TWIN_US 2500000ull	  /* msg1 so close behind another: dials of one peer in parallel */
-#define SL_DOUBT_US 3000000ull	  /* after a change of sessions: is the peer really on the new one? */
-#define SL_LINGER_US 5000000ull	  /* a candidate that lost */
-#define SL_RESCUE_US 5000000ull	  /* silence during our rekey after which msg2 is taken for lost (9.5) */
-#define SL_BEAT_US 1000000ull	  /* the protocol's tick (facts, 20) */
-#define SL_RETRIES_PER_S 16u	  /* peering facts, 4 */
-#define SL_DIALS_PER_TURN 32u	  /* so that a thousand configured peers do not hold control up */
+#define SL_HANDOVER_US                                                                             \
+	2000000ull /* old session used at most so long beside an unconfirmed new one (9.3) */
+#define SL_ALIVE_US                                                                                \
+	2000000ull /* a link that received within this is not one that its peer has lost */
+#define SL_TWIN_US 2500000ull /* msg1 so close behind another: dials of one peer in parallel */
+#define SL_DOUBT_US                                                                                \
+	3000000ull /* after crossing dials: is the peer really on the session that won? */
+#define SL_LINGER_US 5000000ull /* a candidate that lost */
+#define SL_RESCUE_US                                                                               \
+	5000000ull /* silence during our rekey after which msg2 is taken for lost (9.5) */
+#define SL_BEAT_US 1000000ull /* the protocol's tick (facts, 20) */
+#define SL_RETRIES_PER_S 16u  /* peering facts, 4 */
+#define SL_DIALS_PER_TURN 32u /* so that a thousand configured peers do not hold control up */
 #define SL_PEERS_PER_TURN 256u
 #define SL_SEND_RETRY_MIN_US 50000ull /* a msg1 that could not be sent locally */
 #define SL_SEND_RETRY_MAX_US 1000000ull
@@ -91,11 +96,12 @@ struct addr_ref {
 /* One Noise session of a peer and what must be remembered with it. Empty: s NULL. */
 struct slot {
 	struct sl_session *s;
-	uint64_t since_us;   /* when it got its present role */
+	uint64_t since_us; /* when it got its present role */
 	uint64_t created_us;
 	struct sl_addr addr; /* where its handshake came from */
 	uint8_t epoch[SL_EPOCH_BYTES];
-	bool confirmed;	     /* has received an authentic frame */
+	bool confirmed; /* has received an authentic frame */
+	bool rival; /* lost a crossing's second thoughts: its first frame makes it current again */
 	bool deadline;	     /* a candidate of ours: becomes current by time too */
 	uint8_t nudges;	     /* heartbeats sent on it as a candidate */
 	uint64_t expires_us; /* a candidate of theirs: given up then */
@@ -126,7 +132,8 @@ struct peer_totals { /* of sessions that are gone, since the link came up */
 struct peer {
 	struct map_node by_addr; /* first member; in links->peers, by node_addr */
 	struct peer *prev_all, *next_all;
-	struct peer *prev_pending, *next_pending; /* inbound handshakes without a link, oldest first */
+	struct peer *prev_pending,
+		*next_pending; /* inbound handshakes without a link, oldest first */
 	bool is_pending;
 
 	struct sl_remote_key key;
@@ -147,7 +154,8 @@ struct peer {
 	uint32_t due_pos; /* in links->due, UINT32_MAX = not filed */
 	uint64_t beat_us, heartbeat_us, sender_report_us, receiver_report_us;
 	uint64_t up_since_us, rekey_at_us, damped_until_us, doubt_us;
-	uint64_t lost_us; /* when a link of this process life died of silence: the peer may still hold it */
+	uint64_t lost_us; /* when a link of this process life died of silence: the peer may still
+			     hold it */
 	uint64_t last_report_us; /* when a report came in */
 
 	/* Redial. */
@@ -191,8 +199,8 @@ struct sl_links {
 	struct peer *pending_first, *pending_last;
 	uint32_t peer_count, pending_count, up_count;
 
-	struct peer **peer_of_id;	  /* row -> peer */
-	uint32_t *free_ids;		  /* ring of free rows: the longest unused one is given out first */
+	struct peer **peer_of_id; /* row -> peer */
+	uint32_t *free_ids;	  /* ring of free rows: the longest unused one is given out first */
 	uint32_t free_head, free_count;
 	struct attempt **attempt_of_slot; /* table slot of the reserved index -> attempt */
 
@@ -204,7 +212,7 @@ struct sl_links {
 	struct answered { /* direct mapped: which msg1 has been answered on which index of ours */
 		uint64_t hash;
 		uint32_t rx_index;
-	} *answered;
+	} * answered;
 	uint32_t next_owner;
 	unsigned dials_left; /* in this turn */
 
@@ -227,7 +235,8 @@ uint64_t sl_links_hash_addr16(const struct sl_links *l, const struct sl_node_add
 int sl_due_reserve(struct sl_links *l, uint32_t peers);
 void sl_due_file(struct sl_links *l, struct peer *p, uint64_t due_us); /* UINT64_MAX takes it out */
 void sl_due_remove(struct sl_links *l, struct peer *p);
-void sl_addr_ref_file(struct sl_links *l, struct addr_ref *r, struct peer *p, const struct sl_addr *addr);
+void sl_addr_ref_file(
+	struct sl_links *l, struct addr_ref *r, struct peer *p, const struct sl_addr *addr);
 void sl_addr_ref_remove(struct sl_links *l, struct addr_ref *r);
 /* The first of maybe several peers at this address. */
 struct addr_ref *sl_addr_ref_find(const struct sl_links *l, const struct sl_addr *addr);
@@ -236,11 +245,13 @@ struct addr_ref *sl_addr_ref_next(struct addr_ref *r);
 /* --- peer.c --- */
 struct peer *sl_peer_find(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES]);
 /* A new record; key without DH. NULL and errno. */
-struct peer *sl_peer_create(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], uint64_t now_us);
+struct peer *sl_peer_create(
+	struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], uint64_t now_us);
 int sl_peer_need_dh(struct sl_links *l, struct peer *p); /* DH with its static key, once */
 int sl_peer_row_acquire(struct sl_links *l, struct peer *p);
 struct slot *sl_peer_slot_of(struct peer *p, const struct sl_session *s);
-/* current becomes visible to the workers and the world: from a link that was down, or replacing another. */
+/* current becomes visible to the workers and the world: from a link that was down, or replacing
+ * another. */
 void sl_peer_publish(struct sl_links *l, struct peer *p, bool announce);
 void sl_peer_down(struct sl_links *l, struct peer *p, enum sl_down_reason reason, uint64_t now_us);
 void sl_peer_address_set(struct sl_links *l, struct peer *p, const struct sl_addr *addr);
@@ -258,7 +269,8 @@ void sl_peer_redial_after_loss(struct sl_links *l, struct peer *p, uint64_t now_
 void sl_peer_dial_done(struct peer *p); /* a link is up: no retry is open any more */
 
 /* --- handshake_dial.c --- */
-int sl_attempt_start(struct sl_links *l, struct peer *p, const struct sl_addr *addr, bool rekey, uint64_t now_us);
+int sl_attempt_start(struct sl_links *l, struct peer *p, const struct sl_addr *addr, bool rekey,
+	uint64_t now_us);
 void sl_attempt_end(struct sl_links *l, struct attempt *a); /* index released, secrets wiped */
 void sl_attempts_end(struct sl_links *l, struct peer *p, bool rekeys_too);
 struct attempt *sl_attempt_find(const struct sl_links *l, uint32_t rx_index);
@@ -268,19 +280,23 @@ uint64_t sl_attempts_due(const struct sl_links *l, const struct peer *p);
 bool sl_addr_answerable(const struct sl_links *l, const struct sl_addr *a);
 
 /* --- rekey.c --- */
-/* A session for a finished handshake, in an empty slot. 0 or -errno; the index is used up only on success. */
-int sl_slot_install(struct sl_links *l, struct peer *p, struct slot *slot, uint32_t rx_index, uint32_t tx_index,
-	bool initiator, const struct sl_noise_keys *keys, const uint8_t epoch[SL_EPOCH_BYTES],
-	const struct sl_addr *addr, uint64_t now_us);
+/* A session for a finished handshake, in an empty slot. 0 or -errno; the index is used up only on
+ * success. */
+int sl_slot_install(struct sl_links *l, struct peer *p, struct slot *slot, uint32_t rx_index,
+	uint32_t tx_index, bool initiator, const struct sl_noise_keys *keys,
+	const uint8_t epoch[SL_EPOCH_BYTES], const struct sl_addr *addr, uint64_t now_us);
 /* An empty candidate slot; the oldest answered one makes room. Never NULL. */
 struct slot *sl_candidate_slot(struct sl_links *l, struct peer *p);
 void sl_candidates_drop(struct sl_links *l, struct peer *p);
 /* The newest candidate that the peer began, of this epoch; NULL when there is none. */
 struct slot *sl_candidate_theirs(struct peer *p, const uint8_t epoch[SL_EPOCH_BYTES]);
-/* An authentic frame came on slot's session. False when that ended the session (no room for another peer). */
-bool sl_peer_confirm(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t flags, uint64_t now_us);
+/* An authentic frame came on slot's session. False when that ended the session (no room for another
+ * peer). */
+bool sl_peer_confirm(
+	struct sl_links *l, struct peer *p, struct slot *slot, uint8_t flags, uint64_t now_us);
 /* Makes a candidate current. k: 0 or SL_FLAG_K. False: see sl_peer_confirm. */
-bool sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k, uint64_t now_us);
+bool sl_peer_promote(
+	struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k, uint64_t now_us);
 void sl_sessions_run(struct sl_links *l, struct peer *p, uint64_t now_us);
 uint64_t sl_sessions_due(const struct sl_links *l, const struct peer *p);
 void sl_rekey_plan(struct sl_links *l, struct peer *p, uint64_t now_us);
@@ -294,20 +310,23 @@ slot_k(const struct slot *slot)
 void sl_slot_k_set(struct slot *slot, uint8_t k);
 
 /* --- liveness.c --- */
-void sl_liveness_begin(struct sl_links *l, struct peer *p, uint64_t now_us); /* at up and at each cut-over */
+void sl_liveness_begin(
+	struct sl_links *l, struct peer *p, uint64_t now_us); /* at up and at each cut-over */
 void sl_liveness_run(struct sl_links *l, struct peer *p, uint64_t now_us);
 void sl_spin_update(struct peer *p);
-void sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on, const uint8_t *msg, size_t len,
-	uint64_t now_us);
+void sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on,
+	const uint8_t *msg, size_t len, uint64_t now_us);
 void sl_metrics_fill(struct sl_link_metrics *out, const struct sl_mmp_metrics *m);
 
 /* --- link_frame.c --- */
-int sl_session_send(struct sl_links *l, struct peer *p, struct sl_session *s, const struct sl_addr *to,
-	const uint8_t *msg, size_t len, uint8_t flags, uint64_t now_us);
+int sl_session_send(struct sl_links *l, struct peer *p, struct sl_session *s,
+	const struct sl_addr *to, const uint8_t *msg, size_t len, uint8_t flags, uint64_t now_us);
 void sl_heartbeat_send(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t now_us);
-void sl_disconnect_send(struct sl_links *l, struct peer *p, enum sl_disconnect_reason reason, uint64_t now_us);
-void sl_frame_dispatch(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t flags, const uint8_t *msg,
-	size_t len, uint64_t now_us);
-int sl_links_transmit(struct sl_links *l, const struct sl_addr *to, const uint8_t *packet, size_t len);
+void sl_disconnect_send(
+	struct sl_links *l, struct peer *p, enum sl_disconnect_reason reason, uint64_t now_us);
+void sl_frame_dispatch(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t flags,
+	const uint8_t *msg, size_t len, uint64_t now_us);
+int sl_links_transmit(
+	struct sl_links *l, const struct sl_addr *to, const uint8_t *packet, size_t len);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an established link does every second: heartbeat, death, reports. Link layer facts, sections 11 and 15. */
+/* What an established link does every second: heartbeat, death, reports. Link layer facts, sections
+ * 11 and 15. */
 #include "link_internal.h"
 
 void
@@ -27,9 +28,11 @@ sl_spin_update(struct peer *p)
 	__atomic_store_n(&s->tx_flags, (uint8_t)((flags & ~SL_FLAG_SP) | spin), __ATOMIC_RELAXED);
 }
 
-/* Frames and bytes of the link's other sessions, which the reports' sums since link set-up include. */
+/* Frames and bytes of the link's other sessions, which the reports' sums since link set-up include.
+ */
 static void
-others(const struct peer *p, uint64_t *rx_frames, uint64_t *rx_bytes, uint64_t *tx_frames, uint64_t *tx_bytes)
+others(const struct peer *p, uint64_t *rx_frames, uint64_t *rx_bytes, uint64_t *tx_frames,
+	uint64_t *tx_bytes)
 {
 	const struct sl_session *s = p->previous.s;
 
@@ -72,8 +75,8 @@ reports(struct sl_links *l, struct peer *p, uint64_t now_us)
 		report_send(l, p, msg, SL_SENDER_REPORT_BYTES, now_us);
 		p->sender_report_us = now_us + sl_mmp_sender_interval_us(&p->metrics);
 	}
-	if (now_us >= p->receiver_report_us &&
-		sl_mmp_receiver_report(&rr, &p->current.reports, &s->mmp, rx_frames, rx_bytes, now_us)) {
+	if (now_us >= p->receiver_report_us && sl_mmp_receiver_report(&rr, &p->current.reports,
+						       &s->mmp, rx_frames, rx_bytes, now_us)) {
 		sl_receiver_report_build(msg, &rr);
 		report_send(l, p, msg, SL_RECEIVER_REPORT_BYTES, now_us);
 		p->receiver_report_us = now_us + sl_mmp_receiver_interval_us(&p->metrics);
@@ -122,8 +125,8 @@ sl_metrics_fill(struct sl_link_metrics *out, const struct sl_mmp_metrics *m)
 }
 
 void
-sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on, const uint8_t *msg, size_t len,
-	uint64_t now_us)
+sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on, const uint8_t *msg,
+	size_t len, uint64_t now_us)
 {
 	struct sl_receiver_report rr;
 	struct sl_link_metrics out;
@@ -139,9 +142,8 @@ sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on, co
 	}
 	s = p->current.s;
 	/* A report on the session before speaks of its counters and its clock (15.7, TRAP). */
-	if (on != &p->current ||
-		!sl_mmp_on_report(&p->metrics, &rr, now_us - s->origin_us, now_us,
-			sl_nonce_used(&s->tx_counter), &s->mmp)) {
+	if (on != &p->current || !sl_mmp_on_report(&p->metrics, &rr, now_us - s->origin_us, now_us,
+					 sl_nonce_used(&s->tx_counter), &s->mmp)) {
 		count(l, SL_LINK_REPORT_STALE);
 		return;
 	}

@@ -39,7 +39,8 @@ sl_peer_create(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], uint64_t
 	p->owner = (uint16_t)(l->next_owner++ % l->view->workers);
 	p->due_pos = UINT32_MAX;
 	sl_mmp_metrics_init(&p->metrics);
-	/* A peer's own share of the established budget: a set-up and its repetitions, twice over. */
+	/* A peer's own share of the established budget: a set-up and its repetitions, twice over.
+	 */
 	sl_bucket_init(&p->msg1_bucket, 2.0 * (1 + l->config.max_resends), 1.0, now_us);
 	sl_map_add(&l->peers, &p->by_addr, sl_links_hash_addr16(l, &p->key.addr));
 	p->next_all = l->all;
@@ -145,9 +146,11 @@ sl_peer_last_rx_us(const struct peer *p)
 {
 	uint64_t last = 0, t;
 
-	if (p->current.s && (t = __atomic_load_n(&p->current.s->mmp.last_rx_us, __ATOMIC_RELAXED)) > last)
+	if (p->current.s &&
+		(t = __atomic_load_n(&p->current.s->mmp.last_rx_us, __ATOMIC_RELAXED)) > last)
 		last = t;
-	if (p->previous.s && (t = __atomic_load_n(&p->previous.s->mmp.last_rx_us, __ATOMIC_RELAXED)) > last)
+	if (p->previous.s &&
+		(t = __atomic_load_n(&p->previous.s->mmp.last_rx_us, __ATOMIC_RELAXED)) > last)
 		last = t;
 	return last;
 }
@@ -184,7 +187,8 @@ sl_peer_address_set(struct sl_links *l, struct peer *p, const struct sl_addr *ad
 		__atomic_store_n(&slots[i]->s->rx_addr_hash, hash, __ATOMIC_RELAXED);
 		/* Only the session that the peer sends on now says where it is. */
 		if (i == 0)
-			__atomic_fetch_or(&slots[i]->s->notify, SL_NOTIFY_ADDRESS, __ATOMIC_RELAXED);
+			__atomic_fetch_or(
+				&slots[i]->s->notify, SL_NOTIFY_ADDRESS, __ATOMIC_RELAXED);
 	}
 }
 

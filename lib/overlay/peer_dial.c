@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Configured peers: which addresses are dialled, and when again. Peering facts, sections 3 and 4. */
+/* Configured peers: which addresses are dialled, and when again. Peering facts, sections 3 and 4.
+ */
 #include "link_internal.h"
 
 #include <errno.h>
@@ -9,7 +10,8 @@
 static bool
 usable(const struct sl_links *l, const struct sl_addr *a)
 {
-	return a->kind != SL_ADDR_NONE && l->transports[a->transport].known && sl_addr_answerable(l, a);
+	return a->kind != SL_ADDR_NONE && l->transports[a->transport].known &&
+	       sl_addr_answerable(l, a);
 }
 
 /* base * 2^count, up to the ceiling. */
@@ -158,7 +160,8 @@ sl_links_peer_configure(struct sl_links *l, const struct sl_peer_config *c, uint
 	memcpy(p->addrs, c->addrs, sizeof(p->addrs));
 	p->addr_count = c->addr_count;
 	p->addr_next = 0;
-	/* Afresh: a dial under way may be to an address that is no longer meant, and late in its back-off. */
+	/* Afresh: a dial under way may be to an address that is no longer meant, and late in its
+	 * back-off. */
 	p->retrying = false;
 	p->dial_us = 0;
 	if (c->auto_connect && !p->up) {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which of a peer's sessions is current, and when it is time for a new one. Link layer facts, sections 7.4 and 9.
+ * Which of a peer's sessions is current, and when it is time for a new one. Link layer facts,
+ * sections 7.4 and 9.
  *
- * Both sides of a rekey wait for an authentic frame on the new session. We as initiator send one heartbeat on it at
- * once, so the responder can follow, and go on sending on the old session until the responder is heard on the new one,
- * for two seconds at most. We as responder never change by time. K is taken from the frame that triggers the change, so
- * that two sides whose K had come to differ agree again.
+ * Both sides of a rekey wait for an authentic frame on the new session. We as initiator send one
+ * heartbeat on it at once, so the responder can follow, and go on sending on the old session until
+ * the responder is heard on the new one, for two seconds at most. We as responder never change by
+ * time. K is taken from the frame that triggers the change, so that two sides whose K had come to
+ * differ agree again.
  */
 #include "link_internal.h"
 
@@ -20,9 +22,9 @@ sl_slot_k_set(struct slot *slot, uint8_t k)
 }
 
 int
-sl_slot_install(struct sl_links *l, struct peer *p, struct slot *slot, uint32_t rx_index, uint32_t tx_index,
-	bool initiator, const struct sl_noise_keys *keys, const uint8_t epoch[SL_EPOCH_BYTES],
-	const struct sl_addr *addr, uint64_t now_us)
+sl_slot_install(struct sl_links *l, struct peer *p, struct slot *slot, uint32_t rx_index,
+	uint32_t tx_index, bool initiator, const struct sl_noise_keys *keys,
+	const uint8_t epoch[SL_EPOCH_BYTES], const struct sl_addr *addr, uint64_t now_us)
 {
 	struct sl_session *s;
 	int rc = sl_peer_row_acquire(l, p);
@@ -100,11 +102,13 @@ candidates_linger(struct sl_links *l, struct peer *p, uint64_t now_us)
 
 		if (!c->s)
 			continue;
-		if (memcmp(c->epoch, p->current.epoch, SL_EPOCH_BYTES) != 0 && c->created_us <= p->current.created_us)
+		if (memcmp(c->epoch, p->current.epoch, SL_EPOCH_BYTES) != 0 &&
+			c->created_us <= p->current.created_us)
 			sl_slot_retire(l, p, c);
 		else if (c->deadline)
 			sl_slot_retire(l, p, c);
-		else if (c->created_us <= p->current.created_us && c->expires_us > now_us + SL_LINGER_US)
+		else if (c->created_us <= p->current.created_us &&
+			 c->expires_us > now_us + SL_LINGER_US)
 			c->expires_us = now_us + SL_LINGER_US;
 	}
 }
@@ -159,7 +163,7 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 		sl_slot_retire(l, p, &p->previous);
 		p->previous = p->current;
 		p->previous.since_us = now_us;
-		p->doubt_us = now_us + SL_DOUBT_US;
+		p->doubt_us = 0;
 		p->rekeys++;
 		count(l, SL_LINK_REKEY);
 	}
@@ -182,49 +186,61 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 	return true;
 }
 
-bool
-sl_peer_confirm(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t flags, uint64_t now_us)
-{
-	uint8_t k = flags & SL_FLAG_K;
-
-	slot->confirmed = true;
-	if (slot == &p->previous)
-		return true;
-	if (slot == &p->current) {
-		if (k != slot_k(slot))
-			sl_slot_k_set(slot, k);
-		return true;
-	}
-	return sl_peer_promote(l, p, slot, k, now_us);
-}
-
 static uint64_t
 last_rx_us(const struct slot *slot)
 {
 	return __atomic_load_n(&slot->s->mmp.last_rx_us, __ATOMIC_RELAXED);
 }
 
-/*
- * After a change: when the peer goes on sending on the session before and is silent on this one, the change was wrong
- * (a recorded msg1 that came while we dialled, a frame of a dial that the peer has given up). Back then.
- */
 static void
-doubt(struct sl_links *l, struct peer *p, uint64_t now_us)
+sessions_swap(struct sl_links *l, struct peer *p, uint64_t now_us)
 {
-	struct slot old;
+	struct slot old = p->current;
 
-	p->doubt_us = 0;
-	if (!p->up || !p->previous.s || last_rx_us(&p->previous) + SL_DOUBT_US / 2 < now_us ||
-		last_rx_us(&p->current) + SL_DOUBT_US / 2 >= last_rx_us(&p->previous))
-		return;
-	old = p->current;
 	p->current = p->previous;
 	p->previous = old;
 	p->previous.since_us = now_us;
 	p->current.confirmed = true;
+	p->current.rival = false;
 	sl_peer_address_set(l, p, &p->where.addr);
 	sl_mmp_metrics_cutover(&p->metrics);
 	sl_peer_publish(l, p, false);
+}
+
+/*
+ * Some time after dials that crossed: when the peer sends on the session that lost and has never
+ * sent on the other, the choice was wrong (a recorded msg1 that came while we dialled). Taken back,
+ * until a frame does come on the other.
+ */
+static void
+doubt(struct sl_links *l, struct peer *p, uint64_t now_us)
+{
+	p->doubt_us = 0;
+	if (!p->up || !p->previous.s || p->current.confirmed ||
+		last_rx_us(&p->previous) + SL_DOUBT_US / 2 < now_us)
+		return;
+	p->current.rival = true;
+	sessions_swap(l, p, now_us);
+}
+
+bool
+sl_peer_confirm(
+	struct sl_links *l, struct peer *p, struct slot *slot, uint8_t flags, uint64_t now_us)
+{
+	uint8_t k = flags & SL_FLAG_K;
+
+	slot->confirmed = true;
+	if (slot == &p->previous) {
+		if (slot->rival)
+			sessions_swap(l, p, now_us);
+		return true;
+	}
+	if (slot == &p->current) {
+		if (k != slot_k(slot))
+			sl_slot_k_set(slot, k);
+		return true;
+	}
+	return sl_peer_promote(l, p, slot, k, now_us);
 }
 
 static void
@@ -269,9 +285,9 @@ sl_sessions_due(const struct sl_links *l, const struct peer *p)
 
 		if (!c->s)
 			continue;
-		t = !c->deadline       ? c->expires_us
-			: c->nudges < 2 ? c->since_us + c->nudges * SL_HANDOVER_US / 2
-					: c->since_us + SL_HANDOVER_US;
+		t = !c->deadline    ? c->expires_us
+		    : c->nudges < 2 ? c->since_us + c->nudges * SL_HANDOVER_US / 2
+				    : c->since_us + SL_HANDOVER_US;
 		if (t < due)
 			due = t;
 	}
@@ -283,7 +299,8 @@ sl_sessions_due(const struct sl_links *l, const struct peer *p)
 uint64_t
 sl_rekey_min_age_us(const struct sl_links *l)
 {
-	/* With a shorter period configured both ends are ours, and take rekeys that a reference node would not. */
+	/* With a shorter period configured both ends are ours, and take rekeys that a reference
+	 * node would not. */
 	uint64_t half = l->config.rekey_after_us / 2;
 
 	return half < SL_REKEY_MIN_AGE_US ? half : SL_REKEY_MIN_AGE_US;
@@ -292,7 +309,8 @@ sl_rekey_min_age_us(const struct sl_links *l)
 static uint64_t
 min_gap_us(const struct sl_links *l)
 {
-	return l->config.rekey_after_us < SL_REKEY_MIN_GAP_US ? l->config.rekey_after_us : SL_REKEY_MIN_GAP_US;
+	return l->config.rekey_after_us < SL_REKEY_MIN_GAP_US ? l->config.rekey_after_us
+							      : SL_REKEY_MIN_GAP_US;
 }
 
 void
@@ -303,7 +321,8 @@ sl_rekey_plan(struct sl_links *l, struct peer *p, uint64_t now_us)
 	/* Whole seconds in -15 .. 15 (9.1); less where the period itself is short. */
 	if (jitter > after / 4)
 		jitter = after / 4 / 1000000 * 1000000;
-	p->rekey_at_us = now_us + after - jitter + sl_random_below((uint32_t)(2 * jitter / 1000000 + 1)) * 1000000ull;
+	p->rekey_at_us = now_us + after - jitter +
+			 sl_random_below((uint32_t)(2 * jitter / 1000000 + 1)) * 1000000ull;
 }
 
 static bool
@@ -316,9 +335,10 @@ handing_over(const struct peer *p)
 }
 
 /*
- * A reference responder cuts over within a second and keeps no rekey msg2: when msg2 is lost, its frames go to an index
- * we have no session for, and it is heard no more. Within its drain it still opens the old session: we say goodbye
- * there and dial anew, instead of waiting for the dead timeout (9.5).
+ * A reference responder cuts over within a second and keeps no rekey msg2: when msg2 is lost, its
+ * frames go to an index we have no session for, and it is heard no more. Within its drain it still
+ * opens the old session: we say goodbye there and dial anew, instead of waiting for the dead
+ * timeout (9.5).
  */
 static void
 rescue(struct sl_links *l, struct peer *p, const struct attempt *a, uint64_t now_us)
@@ -346,11 +366,14 @@ sl_rekey_check(struct sl_links *l, struct peer *p, uint64_t now_us)
 		rescue(l, p, a, now_us);
 		return;
 	}
-	if (!l->config.rekey_enabled || handing_over(p) || now_us < p->current.since_us + min_gap_us(l))
+	if (!l->config.rekey_enabled || handing_over(p) ||
+		now_us < p->current.since_us + min_gap_us(l))
 		return;
-	if (now_us < p->rekey_at_us && sl_nonce_used(&p->current.s->tx_counter) < l->config.rekey_after_messages)
+	if (now_us < p->rekey_at_us &&
+		sl_nonce_used(&p->current.s->tx_counter) < l->config.rekey_after_messages)
 		return;
-	/* Their own rekey is under way; but recorded ones of theirs, sent again and again, shall not stop ours. */
+	/* Their own rekey is under way; but recorded ones of theirs, sent again and again, shall
+	 * not stop ours. */
 	if (now_us < p->damped_until_us && now_us < p->rekey_at_us + 2 * SL_DAMPING_US)
 		return;
 	(void)sl_attempt_start(l, p, &p->where.addr, true, now_us);

@@ -86,10 +86,14 @@ queue_pop(struct net *net)
 }
 
 static void
-enqueue(struct net *net, const struct sl_addr *from, const struct sl_addr *to, const uint8_t *bytes, size_t len,
-	uint64_t delay_us)
+enqueue(struct net *net, const struct sl_addr *from, const struct sl_addr *to, const uint8_t *bytes,
+	size_t len, uint64_t delay_us)
 {
-	struct packet p = {.at_us = net->now_us + delay_us, .seq = net->seq++, .from = *from, .to = *to, .len = len};
+	struct packet p = {.at_us = net->now_us + delay_us,
+		.seq = net->seq++,
+		.from = *from,
+		.to = *to,
+		.len = len};
 
 	p.bytes = malloc(len);
 	memcpy(p.bytes, bytes, len);
@@ -111,7 +115,8 @@ net_addr(unsigned index, uint16_t port)
 static unsigned
 index_of(const struct sl_addr *a)
 {
-	return (unsigned)a->u.ip4[1] << 15 | (unsigned)a->u.ip4[2] << 7 | ((unsigned)a->u.ip4[3] - 1);
+	return (unsigned)a->u.ip4[1] << 15 | (unsigned)a->u.ip4[2] << 7 |
+	       ((unsigned)a->u.ip4[3] - 1);
 }
 
 static struct node *
@@ -125,7 +130,8 @@ node_at(struct net *net, const struct sl_addr *a)
 #define STRANGERS_AT 0x400000u /* index of the first stranger's address */
 
 struct sl_addr
-net_stranger(struct net *net, void (*fn)(void *arg, const struct sl_addr *from, const uint8_t *bytes, size_t len),
+net_stranger(struct net *net,
+	void (*fn)(void *arg, const struct sl_addr *from, const uint8_t *bytes, size_t len),
 	void *arg)
 {
 	unsigned i = net->stranger_count++;
@@ -172,7 +178,8 @@ on_transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t l
 		fate.copies = 0;
 	if (fate.copies && net->duplicate > 0 && chance() < net->duplicate) {
 		fate.copies = 2;
-		fate.delay_us[1] = net->delay_us + (net->jitter_us ? sl_test_rand() % net->jitter_us : 0);
+		fate.delay_us[1] =
+			net->delay_us + (net->jitter_us ? sl_test_rand() % net->jitter_us : 0);
 	}
 	if (net->tap)
 		net->tap(net, n, peer, packet, len, &fate, net->tap_arg);
@@ -258,7 +265,8 @@ on_allowed(void *arg, const uint8_t xonly[SL_XONLY_BYTES])
 static void
 node_start(struct node *n, bool accept)
 {
-	struct sl_session_table_config tc = {.max_sessions = n->rows * 8, .max_peers = n->rows, .workers = 1};
+	struct sl_session_table_config tc = {
+		.max_sessions = n->rows * 8, .max_peers = n->rows, .workers = 1};
 	struct sl_links_sink sink = {.arg = n,
 		.transmit = on_transmit,
 		.path = on_path,
@@ -267,11 +275,12 @@ node_start(struct node *n, bool accept)
 		.message = on_message,
 		.metrics = on_metrics,
 		.allowed = on_allowed};
-	struct sl_transport_config t = {.id = 0, .kind = SL_ADDR_UDP4, .mtu = 1280, .accept_connections = accept};
+	struct sl_transport_config t = {
+		.id = 0, .kind = SL_ADDR_UDP4, .mtu = 1280, .accept_connections = accept};
 
 	n->table = sl_session_table_create(&tc);
-	n->links = sl_links_create(
-		&n->config, n->identity, n->table, sl_aead_backend_find("sodium"), &sink, n->net->now_us);
+	n->links = sl_links_create(&n->config, n->identity, n->table,
+		sl_aead_backend_find("sodium"), &sink, n->net->now_us);
 	SL_EXPECT(n->table && n->links);
 	SL_EXPECT_EQ(sl_links_transport_add(n->links, &t), 0);
 	n->next_due_us = n->net->now_us;
@@ -304,7 +313,8 @@ net_pair(struct net *net, struct node *pair[2], const struct sl_links_config *co
 {
 	pair[0] = net_node(net, config, 32, true);
 	pair[1] = net_node(net, config, 32, true);
-	if (sl_node_addr_cmp(sl_identity_addr(pair[0]->identity), sl_identity_addr(pair[1]->identity)) > 0) {
+	if (sl_node_addr_cmp(
+		    sl_identity_addr(pair[0]->identity), sl_identity_addr(pair[1]->identity)) > 0) {
 		struct node *t = pair[0];
 
 		pair[0] = pair[1];
@@ -396,11 +406,15 @@ ring_put(struct node *n, struct packet p, const uint8_t *bytes, size_t len)
 }
 
 static void
-event_put(struct node *n, struct sl_session *s, uint8_t bit, enum packet_kind kind, const struct packet *frame)
+event_put(struct node *n, struct sl_session *s, uint8_t bit, enum packet_kind kind,
+	const struct packet *frame)
 {
 	if (__atomic_fetch_and(&s->notify, (uint8_t)~bit, __ATOMIC_ACQ_REL) & bit)
 		ring_put(n,
-			(struct packet){.kind = kind, .rx_index = s->rx_index, .flags = frame->bytes[1], .from = frame->from},
+			(struct packet){.kind = kind,
+				.rx_index = s->rx_index,
+				.flags = frame->bytes[1],
+				.from = frame->from},
 			frame->bytes, 0);
 }
 
@@ -408,7 +422,8 @@ event_put(struct node *n, struct sl_session *s, uint8_t bit, enum packet_kind ki
 static void
 worker_frame(struct node *n, struct packet *p)
 {
-	struct sl_session *s = sl_session_lookup(sl_session_table_view(n->table), sl_get32(p->bytes + 4));
+	struct sl_session *s =
+		sl_session_lookup(sl_session_table_view(n->table), sl_get32(p->bytes + 4));
 	uint64_t counter = sl_get64(p->bytes + 8);
 	size_t text_len = p->len - SL_ESTABLISHED_MIN_BYTES;
 	uint8_t nonce[12] = {0}, *text;
@@ -423,8 +438,8 @@ worker_frame(struct node *n, struct packet *p)
 	}
 	text = malloc(text_len + 1);
 	memcpy(nonce + 4, &counter, 8);
-	if (sl_aead_open_one(text, p->bytes + SL_HEADER_BYTES, p->len - SL_HEADER_BYTES, p->bytes, SL_HEADER_BYTES, nonce,
-		    s->rx_key) != 0) {
+	if (sl_aead_open_one(text, p->bytes + SL_HEADER_BYTES, p->len - SL_HEADER_BYTES, p->bytes,
+		    SL_HEADER_BYTES, nonce, s->rx_key) != 0) {
 		n->worker_counters[SL_LINK_RX_AUTH]++;
 		goto out;
 	}
@@ -433,13 +448,17 @@ worker_frame(struct node *n, struct packet *p)
 		n->worker_counters[SL_LINK_RX_SHORT_INNER]++;
 		goto out;
 	}
-	sl_mmp_rx_frame(&s->mmp, counter, sl_get32(text), (uint32_t)p->len, n->net->now_us, p->bytes[1]);
+	sl_mmp_rx_frame(
+		&s->mmp, counter, sl_get32(text), (uint32_t)p->len, n->net->now_us, p->bytes[1]);
 	if (s->notify & SL_NOTIFY_FIRST_FRAME)
 		event_put(n, s, SL_NOTIFY_FIRST_FRAME, PACKET_FIRST_FRAME, p);
-	if ((s->notify & SL_NOTIFY_ADDRESS) && counter == s->replay.highest && sl_addr_hash(&p->from) != s->rx_addr_hash)
+	if ((s->notify & SL_NOTIFY_ADDRESS) && counter == s->replay.highest &&
+		sl_addr_hash(&p->from) != s->rx_addr_hash)
 		event_put(n, s, SL_NOTIFY_ADDRESS, PACKET_ROAMED, p);
-	ring_put(n, (struct packet){.kind = PACKET_MESSAGE, .rx_index = s->rx_index, .flags = p->bytes[1]}, text + 4,
-		text_len - 4);
+	ring_put(n,
+		(struct packet){
+			.kind = PACKET_MESSAGE, .rx_index = s->rx_index, .flags = p->bytes[1]},
+		text + 4, text_len - 4);
 out:
 	free(text);
 }
@@ -535,7 +554,8 @@ net_run_until_up(struct net *net, struct node *a, struct node *b, uint64_t for_u
 }
 
 void
-net_inject(struct net *net, const struct sl_addr *from, struct node *to, const uint8_t *bytes, size_t len)
+net_inject(struct net *net, const struct sl_addr *from, struct node *to, const uint8_t *bytes,
+	size_t len)
 {
 	enqueue(net, from, &to->addr, bytes, len, 0);
 }
@@ -546,8 +566,8 @@ uint32_t
 net_peer_id(const struct node *n, const struct node *peer)
 {
 	for (uint32_t i = 0; i < n->rows; i++)
-		if (n->seen[i].up &&
-			memcmp(n->seen[i].xonly, sl_identity_xonly(peer->identity), SL_XONLY_BYTES) == 0)
+		if (n->seen[i].up && memcmp(n->seen[i].xonly, sl_identity_xonly(peer->identity),
+					     SL_XONLY_BYTES) == 0)
 			return i;
 	return SL_PEER_NONE;
 }

@@ -4,7 +4,6 @@
 static void
 puppet_read(struct puppet *p, const uint8_t *bytes, size_t len)
 {
-	static const uint8_t zero[4];
 	uint8_t text[2048], nonce[12] = {0};
 
 	switch (bytes[0] & 0x0f) {
@@ -19,13 +18,13 @@ puppet_read(struct puppet *p, const uint8_t *bytes, size_t len)
 	default:
 		break;
 	}
-	memcpy(nonce, zero, 4);
 	memcpy(nonce + 4, bytes + 8, 8);
 	if (sl_get32(bytes + 4) != p->my_index || len > sizeof(text) ||
-		sl_aead_open_one(text, bytes + SL_HEADER_BYTES, len - SL_HEADER_BYTES, bytes, SL_HEADER_BYTES, nonce,
-			p->keys.recv) != 0)
+		sl_aead_open_one(text, bytes + SL_HEADER_BYTES, len - SL_HEADER_BYTES, bytes,
+			SL_HEADER_BYTES, nonce, p->keys.recv) != 0)
 		return;
 	p->frames++;
+	p->last_flags = bytes[1];
 	p->last_k = bytes[1] & SL_FLAG_K;
 	p->heartbeats += text[4] == SL_MSG_HEARTBEAT;
 	p->disconnects += text[4] == SL_MSG_DISCONNECT;
@@ -82,7 +81,7 @@ puppet_finish(struct puppet *p, const struct node *n)
 	p->their_index = sl_get32(p->last_msg2 + 4);
 	p->counter = 0;
 	return sl_get32(p->last_msg2 + 8) == p->my_index &&
-		sl_noise_initiator_read(&p->noise, p->last_msg2 + 12, &p->keys, epoch) == 0;
+	       sl_noise_initiator_read(&p->noise, p->last_msg2 + 12, &p->keys, epoch) == 0;
 }
 
 void
@@ -111,7 +110,8 @@ puppet_send(struct puppet *p, struct node *n, uint8_t flags, const uint8_t *msg,
 	p->counter++;
 	sl_put32(text, (uint32_t)(p->net->now_us / 1000));
 	memcpy(text + 4, msg, len);
-	sl_aead_seal_one(f + SL_HEADER_BYTES, text, 4 + len, f, SL_HEADER_BYTES, nonce, p->keys.send);
+	sl_aead_seal_one(
+		f + SL_HEADER_BYTES, text, 4 + len, f, SL_HEADER_BYTES, nonce, p->keys.send);
 	net_inject(p->net, &p->addr, n, f, SL_OVERHEAD_BYTES + len);
 }
 

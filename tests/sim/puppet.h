@@ -2,8 +2,9 @@
 #ifndef PUPPET_H
 #define PUPPET_H
 /*
- * A node that does only what the test tells it to: packets made and read by hand with lib/crypto. For what a peer does
- * that our own links never would: what the reference does by its clock, and what an attacker does.
+ * A node that does only what the test tells it to: packets made and read by hand with lib/crypto.
+ * For what a peer does that our own links never would: what the reference does by its clock, and
+ * what an attacker does.
  */
 #include "link_net.h"
 
@@ -21,7 +22,7 @@ struct puppet {
 	/* What came in. */
 	unsigned msg1, msg2, frames, heartbeats, disconnects, data;
 	uint8_t last_msg1[SL_MSG1_PACKET_BYTES], last_msg2[SL_MSG2_PACKET_BYTES];
-	uint8_t last_k;
+	uint8_t last_k, last_flags;
 };
 
 struct puppet *puppet_create(struct net *net);

@@ -54,8 +54,8 @@ struct lose {
 };
 
 static void
-lose_tap(struct net *net, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
-	void *arg)
+lose_tap(struct net *net, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
 {
 	struct lose *l = arg;
 
@@ -126,8 +126,8 @@ SL_TEST(links, first_frames_lost)
 /* --- repeated and reordered --- */
 
 static void
-repeat_tap(struct net *net, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
-	void *arg)
+repeat_tap(struct net *net, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
 {
 	(void)from, (void)to, (void)bytes, (void)len, (void)arg;
 	fate->copies = 4;
@@ -150,14 +150,16 @@ SL_TEST(links, everything_repeated_and_reordered)
 			net_configure(n[1], n[0]);
 		net_run(net, 10 * NET_S);
 		expect_one_link(n);
-		SL_EXPECT_EQ(net_counter(n[0], SL_LINK_RX_AUTH) + net_counter(n[1], SL_LINK_RX_AUTH), 0);
+		SL_EXPECT_EQ(
+			net_counter(n[0], SL_LINK_RX_AUTH) + net_counter(n[1], SL_LINK_RX_AUTH), 0);
 		SL_EXPECT_GT(net_counter(n[0], SL_LINK_RX_REPLAY), 0);
 		SL_EXPECT_LE(n[0]->data_received, n[1]->data_sent);
 		net_destroy(net);
 	}
 }
 
-/* --- crossing dials: every order in which the four handshake packets can arrive, every one of them lost once --- */
+/* --- crossing dials: every order in which the four handshake packets can arrive, every one of them
+ * lost once --- */
 
 struct crossing {
 	uint64_t delay_us[2][3]; /* [sender][phase] of the first packet of its kind */
@@ -168,8 +170,8 @@ struct crossing {
 static unsigned smaller_kept, larger_kept, crossed;
 
 static void
-crossing_tap(struct net *net, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
-	void *arg)
+crossing_tap(struct net *net, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
 {
 	struct crossing *c = arg;
 	unsigned who = from == c->n[1], phase = bytes[0] & 0x0f;
@@ -197,7 +199,8 @@ crossing_run(const struct crossing *plan, uint64_t lead_us, unsigned first)
 	net_configure(c.n[!first], c.n[first]);
 	net_run(net, 12 * NET_S);
 	expect_one_link(c.n);
-	crossed += net_counter(c.n[0], SL_LINK_CROSS_CONNECT) || net_counter(c.n[1], SL_LINK_CROSS_CONNECT);
+	crossed += net_counter(c.n[0], SL_LINK_CROSS_CONNECT) ||
+		   net_counter(c.n[1], SL_LINK_CROSS_CONNECT);
 	if (net_info(c.n[0], c.n[1], &info))
 		*(info.outbound ? &smaller_kept : &larger_kept) += 1;
 	net_run(net, 40 * NET_S);
@@ -217,7 +220,8 @@ SL_TEST(links, crossing_dials_all_orders)
 	const uint64_t steps[] = {1 * NET_MS, 10 * NET_MS, 25 * NET_MS, 60 * NET_MS};
 	unsigned runs = 0;
 
-	/* Six packets (msg1, msg2, first frame of either) with four delays each; both sides begin first. */
+	/* Six packets (msg1, msg2, first frame of either) with four delays each; both sides begin
+	 * first. */
 	for (unsigned v = 0; v < 4096 && !sl_test_failed(); v++) {
 		struct crossing c = {0};
 
@@ -228,8 +232,8 @@ SL_TEST(links, crossing_dials_all_orders)
 	}
 	SL_EXPECT_EQ(runs, 4096);
 	/* Both outcomes of the tie-break, and dials that met without one, have been seen. */
-	printf("%u crossed, the smaller node's handshake stayed in %u, the larger's in %u\n", crossed, smaller_kept,
-		larger_kept);
+	printf("%u crossed, the smaller node's handshake stayed in %u, the larger's in %u\n",
+		crossed, smaller_kept, larger_kept);
 	SL_EXPECT_GT(crossed, 500);
 	SL_EXPECT_LT(crossed, runs);
 	SL_EXPECT_GT(smaller_kept, 500);
@@ -252,8 +256,8 @@ SL_TEST(links, crossing_dials_with_losses)
 /* --- msg2 may come from elsewhere; forged ones change nothing --- */
 
 static void
-forge_tap(struct net *net, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
-	void *arg)
+forge_tap(struct net *net, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
 {
 	uint8_t forged[SL_MSG2_PACKET_BYTES];
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A link's life: restarts, goodbyes, silence, redial, moving about. Link layer facts, 7.5, 8, 11 to 13. */
+/* A link's life: restarts, goodbyes, silence, redial, moving about. Link layer facts, 7.5, 8, 11
+ * to 13. */
 #include "link_net.h"
 
 static struct net *net;
@@ -82,7 +83,8 @@ SL_TEST(links_life, both_configured_either_restarts)
 	}
 }
 
-/* A recorded msg1 of an earlier life, played again: looks like a restart, and must not cost the link. */
+/* A recorded msg1 of an earlier life, played again: looks like a restart, and must not cost the
+ * link. */
 struct record {
 	uint8_t msg1[8][SL_MSG1_PACKET_BYTES];
 	unsigned count;
@@ -90,8 +92,8 @@ struct record {
 };
 
 static void
-record_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
-	void *arg)
+record_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
 {
 	struct record *r = arg;
 
@@ -113,7 +115,8 @@ SL_TEST(links_life, recorded_msg1_displaces_nothing)
 	net_restart(n[0], true);
 	link_up(0);
 	SL_EXPECT_EQ(r.count, 2);
-	/* Of the earlier life and of this one; at once, and when the link is old enough for a rekey. */
+	/* Of the earlier life and of this one; at once, and when the link is old enough for a
+	 * rekey. */
 	for (unsigned round = 0; round < 4; round++) {
 		for (unsigned i = 0; i < r.count; i++) {
 			net_inject(net, &n[0]->addr, n[1], r.msg1[i], SL_MSG1_PACKET_BYTES);
@@ -138,8 +141,8 @@ SL_TEST(links_life, disconnect_then_redial)
 	begin(NULL);
 	link_up(0);
 	uint64_t at = net->now_us;
-	SL_EXPECT_EQ(sl_links_disconnect(
-			     n[1]->links, sl_identity_xonly(n[0]->identity), SL_DISCONNECT_CONFIGURATION_CHANGE, net->now_us),
+	SL_EXPECT_EQ(sl_links_disconnect(n[1]->links, sl_identity_xonly(n[0]->identity),
+			     SL_DISCONNECT_CONFIGURATION_CHANGE, net->now_us),
 		0);
 	net_run(net, 1 * NET_S);
 	SL_EXPECT_EQ(n[1]->downs[SL_DOWN_REMOVED], 1);
@@ -191,8 +194,8 @@ static uint64_t dial_at[32];
 static unsigned dials;
 
 static void
-dial_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
-	void *arg)
+dial_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
 {
 	static uint32_t last;
 
@@ -210,7 +213,8 @@ expect_backoff(unsigned first, const uint64_t *want_s, unsigned count)
 {
 	SL_EXPECT_GE(dials, first + count + 1);
 	for (unsigned i = 0; i < count && first + i + 1 < dials; i++)
-		SL_EXPECT_EQ((dial_at[first + i + 1] - dial_at[first + i] + NET_S / 2) / NET_S - 30, want_s[i]);
+		SL_EXPECT_EQ((dial_at[first + i + 1] - dial_at[first + i] + NET_S / 2) / NET_S - 30,
+			want_s[i]);
 }
 
 SL_TEST(links_life, backoff_times)
@@ -267,13 +271,14 @@ SL_TEST(links_life, inbound_only_peer_is_forgotten)
 	end();
 }
 
-/* One way only: our frames arrive, theirs do not. We lose the link and dial again while they still hold it. */
+/* One way only: our frames arrive, theirs do not. We lose the link and dial again while they still
+ * hold it. */
 struct oneway {
 	struct node *deaf;
 };
 static void
-oneway_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
-	void *arg)
+oneway_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
 {
 	const struct oneway *o = arg;
 
@@ -292,7 +297,8 @@ SL_TEST(links_life, redial_while_the_peer_holds_the_old_link)
 		o.deaf = n[a];
 		net->tap = oneway_tap;
 		net->tap_arg = &o;
-		net_run(net, 32 * NET_S); /* a has lost it, b still hears... and has heard until then */
+		net_run(net,
+			32 * NET_S); /* a has lost it, b still hears... and has heard until then */
 		SL_EXPECT_EQ(n[a]->downs[SL_DOWN_DEAD], 1);
 		SL_EXPECT_EQ(n[!a]->downs[SL_DOWN_DEAD], 0);
 		net->tap = NULL;
@@ -357,8 +363,8 @@ SL_TEST(links_life, roaming)
 }
 
 static void
-hold_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
-	void *arg)
+hold_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
 {
 	unsigned *left = arg;
 
@@ -403,10 +409,12 @@ SL_TEST(links_life, short_links_are_measured)
 		for (unsigned i = 0; i < 2; i++) {
 			m = &n[i]->seen[net_peer_id(n[i], n[!i])].metrics;
 			SL_EXPECT(m->measured);
-			SL_EXPECT_LE(m->srtt_us, 2.0 * us + 1500); /* echo and dwell are whole milliseconds */
+			SL_EXPECT_LE(m->srtt_us,
+				2.0 * us + 1500); /* echo and dwell are whole milliseconds */
 			SL_EXPECT_GE(m->srtt_us + 1500, 2.0 * us);
 			SL_EXPECT(m->etx >= 1 && m->etx < 1.1);
-			SL_EXPECT(m->cost >= 1 && m->cost < 1.1 * (1 + (2.0 * us / 1000 + 1.5) / 100));
+			SL_EXPECT(m->cost >= 1 &&
+				  m->cost < 1.1 * (1 + (2.0 * us / 1000 + 1.5) / 100));
 		}
 		end();
 	}

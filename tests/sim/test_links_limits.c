@@ -16,7 +16,8 @@ config_of(uint32_t max_peers)
 
 /* msg1 of some identity, from some address. */
 static void
-stranger_msg1(struct net *net, struct node *n, const struct sl_addr *from, struct sl_identity *id, uint32_t index)
+stranger_msg1(struct net *net, struct node *n, const struct sl_addr *from, struct sl_identity *id,
+	uint32_t index)
 {
 	static const uint8_t epoch[SL_EPOCH_BYTES] = {1};
 	uint8_t noise[SL_NOISE_MSG1_BYTES], bytes[SL_MSG1_PACKET_BYTES];
@@ -61,14 +62,16 @@ SL_TEST(links_limits, flood_leaves_established_peers_alone)
 	SL_EXPECT_GE(net_counter(n[0], SL_LINK_REKEY), 1);
 	SL_EXPECT_EQ(n[0]->ups, 1);
 	/* 100 at once and 10 a second. */
-	SL_EXPECT_LE(net_counter(n[0], SL_LINK_MSG1_AUTH) + net_counter(n[0], SL_LINK_MSG2_TX), 100 + 10 * 62 + 10);
+	SL_EXPECT_LE(net_counter(n[0], SL_LINK_MSG1_AUTH) + net_counter(n[0], SL_LINK_MSG2_TX),
+		100 + 10 * 62 + 10);
 	SL_EXPECT_GT(net_counter(n[0], SL_LINK_MSG1_RATE_LIMITED), 5000);
 	SL_EXPECT_LE(sl_session_count(n[0]->table), 40);
 	sl_identity_destroy(id);
 	net_destroy(net);
 }
 
-/* Authentic strangers that never come back use up rows; the oldest give way and a real one still gets in. */
+/* Authentic strangers that never come back use up rows; the oldest give way and a real one still
+ * gets in. */
 SL_TEST(links_limits, half_open_handshakes_are_bounded)
 {
 	struct net *net = net_create();
@@ -152,7 +155,9 @@ SL_TEST(links_limits, max_peers)
 	net_run(net, NET_S);
 	SL_EXPECT(net_linked(hub, n[0]));
 	/* Room again: the waiting ones come in. */
-	SL_EXPECT_EQ(sl_links_disconnect(hub->links, sl_identity_xonly(n[1]->identity), SL_DISCONNECT_OTHER, net->now_us), 0);
+	SL_EXPECT_EQ(sl_links_disconnect(hub->links, sl_identity_xonly(n[1]->identity),
+			     SL_DISCONNECT_OTHER, net->now_us),
+		0);
 	net_run(net, 40 * NET_S);
 	SL_EXPECT_EQ(net_linked(hub, n[1]) + net_linked(hub, n[2]) + net_linked(hub, n[3]), 1);
 	net_destroy(net);
@@ -176,7 +181,9 @@ SL_TEST(links_limits, max_peers_reached_during_the_handshake)
 	SL_EXPECT_EQ(up, 1);
 	SL_EXPECT_EQ(net_counter(hub, SL_LINK_MSG2_TX), 2);
 	SL_EXPECT_EQ(net_counter(hub, SL_LINK_DISCONNECT_TX), 1);
-	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_DISCONNECT_RX) + net_counter(n[1], SL_LINK_DISCONNECT_RX), 1);
+	SL_EXPECT_EQ(
+		net_counter(n[0], SL_LINK_DISCONNECT_RX) + net_counter(n[1], SL_LINK_DISCONNECT_RX),
+		1);
 	SL_EXPECT_EQ(sl_session_count(hub->table), 1);
 	net_destroy(net);
 }
@@ -193,7 +200,8 @@ SL_TEST(links_limits, accept_connections_off)
 	net_run(net, 5 * NET_S);
 	SL_EXPECT(!net_linked(n, closed));
 	SL_EXPECT_EQ(net_counter(closed, SL_LINK_MSG1_REFUSED), 3);
-	/* It may dial, and then the peer's rekey and restart come in from the address of the link. */
+	/* It may dial, and then the peer's rekey and restart come in from the address of the link.
+	 */
 	net_configure(closed, n);
 	SL_EXPECT(net_run_until_up(net, n, closed, NET_S));
 	net_restart(n, true);
@@ -209,7 +217,8 @@ SL_TEST(links_limits, accept_connections_off)
 	net_destroy(net);
 }
 
-/* W4: a linked peer that begins handshakes for others from its address spends the strangers' budget, and its own. */
+/* W4: a linked peer that begins handshakes for others from its address spends the strangers'
+ * budget, and its own. */
 SL_TEST(links_limits, a_linked_peer_cannot_spend_others_budget)
 {
 	struct net *net = net_create();
@@ -249,13 +258,18 @@ SL_TEST(links_limits, no_answer_to_many_to_nobody_to_ourselves)
 	unsigned count = 0;
 
 	memset(bad, 0, sizeof(bad));
-	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 1, .u.ip4 = {255, 255, 255, 255}};
-	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 1, .u.ip4 = {224, 0, 0, 1}};
+	bad[count++] = (struct sl_addr){
+		.kind = SL_ADDR_UDP4, .udp_port = 1, .u.ip4 = {255, 255, 255, 255}};
+	bad[count++] =
+		(struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 1, .u.ip4 = {224, 0, 0, 1}};
 	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 1, .u.ip4 = {0, 0, 0, 0}};
-	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 0, .u.ip4 = {10, 1, 2, 3}};
-	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP6, .udp_port = 1, .u.ip6 = {0xff, 2, [15] = 1}};
+	bad[count++] =
+		(struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 0, .u.ip4 = {10, 1, 2, 3}};
+	bad[count++] =
+		(struct sl_addr){.kind = SL_ADDR_UDP6, .udp_port = 1, .u.ip6 = {0xff, 2, [15] = 1}};
 	bad[count++] = (struct sl_addr){.kind = SL_ADDR_UDP6, .udp_port = 1};
-	bad[count++] = (struct sl_addr){.kind = SL_ADDR_ETH, .u.mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+	bad[count++] = (struct sl_addr){
+		.kind = SL_ADDR_ETH, .u.mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 	bad[count++] = (struct sl_addr){.kind = SL_ADDR_ETH, .u.mac = {1, 0x80, 0xc2, 0, 0, 0}};
 	bad[count++] = (struct sl_addr){.kind = SL_ADDR_ETH};
 	bad[count++] = n->addr;
@@ -267,7 +281,8 @@ SL_TEST(links_limits, no_answer_to_many_to_nobody_to_ourselves)
 	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 0);
 	SL_EXPECT_EQ(net->packets, 0);
 	/* Our own key, from anywhere. */
-	stranger_msg1(net, n, &(struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 9, .u.ip4 = {10, 9, 9, 9}},
+	stranger_msg1(net, n,
+		&(struct sl_addr){.kind = SL_ADDR_UDP4, .udp_port = 9, .u.ip4 = {10, 9, 9, 9}},
 		n->identity, 1);
 	net_run(net, NET_S);
 	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_OWN_KEY), 1);
@@ -311,7 +326,8 @@ SL_TEST(links_limits, configuration_errors)
 	net_run(net, 60 * NET_S);
 	/* Dialled once, not configured: forgotten. */
 	SL_EXPECT_EQ(net_counter(n, SL_LINK_HANDSHAKE_TIMEOUT), 4);
-	SL_EXPECT_EQ(sl_links_disconnect(n->links, xonly, SL_DISCONNECT_OTHER, net->now_us), -ENOENT);
+	SL_EXPECT_EQ(
+		sl_links_disconnect(n->links, xonly, SL_DISCONNECT_OTHER, net->now_us), -ENOENT);
 	SL_EXPECT_EQ(sl_links_send(n->links, 0, xonly, 1, 0, net->now_us), -ENOTCONN);
 	SL_EXPECT_EQ(sl_links_send(n->links, 999, xonly, 1, 0, net->now_us), -ENOTCONN);
 	net_destroy(net);
@@ -412,9 +428,11 @@ SL_TEST(links_limits, a_thousand_peers_come_up)
 	for (unsigned ms = 0; ms < 1000; ms++)
 		(void)sl_links_tick(hub->links, net->now_us + ms * NET_MS);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t1);
-	hub_cpu_us = (double)(t1.tv_sec - t0.tv_sec) * 1e6 + (double)(t1.tv_nsec - t0.tv_nsec) / 1e3;
-	printf("one second of %u links: %.0f us of control's CPU, 1000 ticks, reports and heartbeats sealed\n", PEERS,
-		hub_cpu_us);
+	hub_cpu_us =
+		(double)(t1.tv_sec - t0.tv_sec) * 1e6 + (double)(t1.tv_nsec - t0.tv_nsec) / 1e3;
+	printf("one second of %u links: %.0f us of control's CPU, 1000 ticks, reports and "
+	       "heartbeats sealed\n",
+		PEERS, hub_cpu_us);
 	net->now_us += NET_S;
 	net_destroy(net);
 }

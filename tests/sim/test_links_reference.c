@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Against a peer that behaves as the reference does where our own links do otherwise: established as soon as it has
- * sent msg2, cut over by its clock, one msg2 for all that look like the same dial, rekey msg2 never repeated.
+ * Against a peer that behaves as the reference does where our own links do otherwise: established
+ * as soon as it has sent msg2, cut over by its clock, one msg2 for all that look like the same
+ * dial, rekey msg2 never repeated.
  */
 #include "puppet.h"
 
@@ -137,7 +138,8 @@ SL_TEST(links_reference, crossing_dials)
 		net_run(net, NET_MS);
 		SL_EXPECT(up());
 		SL_EXPECT_EQ(net_counter(n, SL_LINK_CROSS_CONNECT), 1);
-		/* We smaller: our dial stays (`in`). We larger: its dial. Both know without another word. */
+		/* We smaller: our dial stays (`in`). We larger: its dial. Both know without another
+		 * word. */
 		SL_EXPECT_EQ(sl_links_send(n->links, 0, &mine, 1, 0, net->now_us), 0);
 		{
 			struct sl_link_info info;
@@ -249,7 +251,8 @@ SL_TEST(links_reference, k_is_taken_from_the_frame)
 	end();
 }
 
-/* Its rekey: we answer, wait for its first frame however long its tick takes, and repeat msg2 for the same msg1. */
+/* Its rekey: we answer, wait for its first frame however long its tick takes, and repeat msg2 for
+ * the same msg1. */
 SL_TEST(links_reference, its_rekey)
 {
 	uint8_t packet[SL_MSG1_PACKET_BYTES], first[SL_MSG2_PACKET_BYTES];
@@ -316,8 +319,9 @@ SL_TEST(links_reference, disconnect_on_the_old_session)
 }
 
 /*
- * We lost the link, it did not, and takes our new dial for a rekey: its K is 1 then, and frames of ours with K = 0 would
- * count against us. So no more than a few before its first frame has shown K (9.3).
+ * We lost the link, it did not, and takes our new dial for a rekey: its K is 1 then, and frames of
+ * ours with K = 0 would count against us. So no more than a few before its first frame has shown K
+ * (9.3).
  */
 SL_TEST(links_reference, redial_taken_for_a_rekey)
 {
@@ -416,7 +420,8 @@ SL_TEST(links_reference, rekey_msg2_lost_for_good)
 	puppet_answer(p, n, 3, true);
 	net_run(net, 10 * NET_MS);
 	SL_EXPECT(up());
-	printf("lost rekey msg2 of the reference: new link after %.1f s\n", (double)(net->now_us - at) / 1e6);
+	printf("lost rekey msg2 of the reference: new link after %.1f s\n",
+		(double)(net->now_us - at) / 1e6);
 	end();
 }
 
@@ -493,18 +498,52 @@ SL_TEST(links_reference, restart_seen_in_a_rekey)
 	end();
 }
 
+/* The side that began the link flips the spin bit, the other copies it (15.6). */
+SL_TEST(links_reference, spin_bit)
+{
+	const uint8_t msg = SL_MSG_LOOKUP_RESPONSE;
+
+	for (unsigned dialled = 0; dialled < 2; dialled++) {
+		uint8_t spin = 0;
+
+		begin(NULL);
+		if (dialled)
+			dialled_by_puppet(1);
+		else
+			dialled_by_us(1);
+		for (unsigned i = 0; i < 20; i++) {
+			uint8_t sent = sl_test_rand() & 1 ? SL_FLAG_SP : 0;
+
+			puppet_heartbeat(p, n, sent);
+			net_run(net, 2 * NET_MS);
+			SL_EXPECT_EQ(sl_links_send(n->links, 0, &msg, 1, 0, net->now_us), 0);
+			if (dialled)
+				spin = sent;
+			else if (sent == spin)
+				spin ^= SL_FLAG_SP;
+			SL_EXPECT_EQ(p->last_flags & SL_FLAG_SP, spin);
+		}
+		/* CE is the caller's, K and SP are not; the rest stays 0. */
+		SL_EXPECT_EQ(sl_links_send(n->links, 0, &msg, 1, 0xff, net->now_us), 0);
+		SL_EXPECT_EQ(p->last_flags, SL_FLAG_CE | spin);
+		end();
+	}
+}
+
 /* --- messages --- */
 
 SL_TEST(links_reference, messages)
 {
 	const uint8_t unknown[3] = {0x7f, 1, 2}, short_report[20] = {SL_MSG_RECEIVER_REPORT};
-	const uint8_t bare_disconnect = SL_MSG_DISCONNECT, disconnect[3] = {SL_MSG_DISCONNECT, 0x42, 9};
+	const uint8_t bare_disconnect = SL_MSG_DISCONNECT,
+		      disconnect[3] = {SL_MSG_DISCONNECT, 0x42, 9};
 	uint8_t f[40];
 
 	begin(NULL);
 	dialled_by_puppet(1);
 	puppet_send(p, n, 0, unknown, sizeof(unknown));
-	puppet_send(p, n, 0xf8, short_report, sizeof(short_report)); /* reserved flags are no reason to refuse */
+	puppet_send(p, n, 0xf8, short_report,
+		sizeof(short_report)); /* reserved flags are no reason to refuse */
 	puppet_send(p, n, 0, &bare_disconnect, 1);
 	net_run(net, NET_MS);
 	SL_EXPECT(up());

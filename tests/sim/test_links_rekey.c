@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rekey: link layer facts, section 9. Throughout, data flows both ways and none of it may be lost but on the wire. */
+/* Rekey: link layer facts, section 9. Throughout, data flows both ways and none of it may be lost
+ * but on the wire. */
 #include "link_net.h"
 
 static struct net *net;
@@ -150,8 +151,8 @@ struct lose {
 };
 
 static void
-lose_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
-	void *arg)
+lose_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
 {
 	struct lose *l = arg;
 
@@ -193,8 +194,8 @@ SL_TEST(links_rekey, messages_lost)
 
 /* The heartbeats that announce the new session are lost: time brings it about. */
 static void
-lose_new_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate,
-	void *arg)
+lose_new_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
 {
 	struct lose *l = arg;
 
@@ -253,9 +254,11 @@ SL_TEST(links_rekey, heavy_loss_never_downs_the_link)
 	expect_agreement();
 	SL_EXPECT_EQ(n[0]->downs[0] + n[0]->downs[1] + n[0]->downs[2], 0);
 	SL_EXPECT_GE(net_counter(n[0], SL_LINK_REKEY), 12);
-	got = (double)(n[0]->data_received + n[1]->data_received) / (double)(n[0]->data_sent + n[1]->data_sent);
+	got = (double)(n[0]->data_received + n[1]->data_received) /
+	      (double)(n[0]->data_sent + n[1]->data_sent);
 	printf("20%% loss: %.1f%% of %u messages arrived, %u rekeys\n", 100 * got,
-		(unsigned)(n[0]->data_sent + n[1]->data_sent), (unsigned)net_counter(n[0], SL_LINK_REKEY));
+		(unsigned)(n[0]->data_sent + n[1]->data_sent),
+		(unsigned)net_counter(n[0], SL_LINK_REKEY));
 	SL_EXPECT(got > 0.79);
 	end();
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handshake packets of every length and with every byte changed: each refusal has one name, and no answer. */
+/* Handshake packets of every length and with every byte changed: each refusal has one name, and no
+ * answer. */
 #include "sl_link.h"
 #include "sl_test.h"
 
@@ -37,7 +38,8 @@ static void
 setup(struct fixture *f)
 {
 	struct sl_session_table_config tc = {.max_sessions = 64, .max_peers = 16, .workers = 1};
-	struct sl_transport_config t = {.kind = SL_ADDR_UDP4, .mtu = 1280, .accept_connections = true};
+	struct sl_transport_config t = {
+		.kind = SL_ADDR_UDP4, .mtu = 1280, .accept_connections = true};
 	struct sl_links_sink sink = {.arg = &f->out, .transmit = on_transmit};
 	struct sl_links_config c;
 
@@ -46,7 +48,8 @@ setup(struct fixture *f)
 	c.handshake_burst = 1000000;
 	f->id = sl_identity_generate();
 	f->table = sl_session_table_create(&tc);
-	f->links = sl_links_create(&c, f->id, f->table, sl_aead_backend_find("sodium"), &sink, 1000000);
+	f->links = sl_links_create(
+		&c, f->id, f->table, sl_aead_backend_find("sodium"), &sink, 1000000);
 	SL_EXPECT(f->links != NULL);
 	SL_EXPECT_EQ(sl_links_transport_add(f->links, &t), 0);
 	SL_EXPECT_EQ(sl_links_transport_add(f->links, &t), -EEXIST);
@@ -79,12 +82,14 @@ counted(const struct fixture *f)
 {
 	const uint64_t *c = sl_links_counters(f->links);
 
-	return c[SL_LINK_HANDSHAKE_MALFORMED] + c[SL_LINK_MSG1_AUTH] + c[SL_LINK_MSG2_AUTH] + c[SL_LINK_MSG2_UNKNOWN] +
-		c[SL_LINK_RX_BAD_PACKET] + c[SL_LINK_RX_UNKNOWN_INDEX] + c[SL_LINK_RX_AUTH] + c[SL_LINK_RX_REPLAY];
+	return c[SL_LINK_HANDSHAKE_MALFORMED] + c[SL_LINK_MSG1_AUTH] + c[SL_LINK_MSG2_AUTH] +
+	       c[SL_LINK_MSG2_UNKNOWN] + c[SL_LINK_RX_BAD_PACKET] + c[SL_LINK_RX_UNKNOWN_INDEX] +
+	       c[SL_LINK_RX_AUTH] + c[SL_LINK_RX_REPLAY];
 }
 
 static void
-make_msg1(const struct fixture *f, struct sl_identity *me, struct sl_noise_initiator *st, uint8_t *packet)
+make_msg1(const struct fixture *f, struct sl_identity *me, struct sl_noise_initiator *st,
+	uint8_t *packet)
 {
 	static const uint8_t epoch[SL_EPOCH_BYTES] = {7};
 	uint8_t noise[SL_NOISE_MSG1_BYTES];
@@ -140,7 +145,8 @@ SL_TEST(link_input, msg2_and_frames_of_every_length_and_every_byte_changed)
 	struct sl_noise_responder st;
 	struct sl_noise_keys keys;
 	struct fixture f;
-	uint8_t noise[SL_NOISE_MSG2_BYTES], msg2[SL_MSG2_PACKET_BYTES], frame[64], nonce[12] = {0}, text[8] = {1};
+	uint8_t noise[SL_NOISE_MSG2_BYTES], msg2[SL_MSG2_PACKET_BYTES], frame[64], nonce[12] = {0},
+										   text[8] = {1};
 	const uint8_t epoch[SL_EPOCH_BYTES] = {9};
 	uint32_t index;
 
@@ -175,7 +181,8 @@ SL_TEST(link_input, msg2_and_frames_of_every_length_and_every_byte_changed)
 
 	text[4] = SL_MSG_HEARTBEAT;
 	sl_header_build(frame, 0, 5, index, 0);
-	sl_aead_seal_one(frame + SL_HEADER_BYTES, text, 5, frame, SL_HEADER_BYTES, nonce, keys.send);
+	sl_aead_seal_one(
+		frame + SL_HEADER_BYTES, text, 5, frame, SL_HEADER_BYTES, nonce, keys.send);
 	for (size_t len = 0; len < 37; len++) {
 		uint64_t before = counted(&f);
 
@@ -249,13 +256,14 @@ SL_TEST(link_input, configurations_that_cannot_work)
 
 	setup(&f);
 	sl_links_config_default(&good);
-#define REFUSED(field, value)                                                                                          \
-	do {                                                                                                           \
-		c = good;                                                                                              \
-		c.field = value;                                                                                       \
-		errno = 0;                                                                                             \
-		SL_EXPECT(sl_links_create(&c, f.id, f.table, sl_aead_backend_find("sodium"), &sink, 0) == NULL);       \
-		SL_EXPECT_EQ(errno, EINVAL);                                                                           \
+#define REFUSED(field, value)                                                                      \
+	do {                                                                                       \
+		c = good;                                                                          \
+		c.field = value;                                                                   \
+		errno = 0;                                                                         \
+		SL_EXPECT(sl_links_create(&c, f.id, f.table, sl_aead_backend_find("sodium"),       \
+				  &sink, 0) == NULL);                                              \
+		SL_EXPECT_EQ(errno, EINVAL);                                                       \
 	} while (0)
 	REFUSED(handshake_burst, 0);
 	REFUSED(handshake_rate_per_s, 0);
