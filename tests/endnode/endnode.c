@@ -284,6 +284,7 @@ static const char usage[] =
 	"                  [--rate PPS] [--size BYTES] [--seconds N] [--mtu BYTES] [--dead-ms MS] [--aead NAME]\n"
 	"  --peer     the relay; with an address it is dialled, without one it dials us\n"
 	"  --partner  who the stream goes to and comes from\n"
+	"  --far      it is not the relay's neighbour: look it up and show coordinates\n"
 	"  --rate     payloads a second to send, 0 = listen only (1000); --size of each, 40 or more (256)\n"
 	"  --seconds  of sending, 0 = until SIGTERM (10)\n"
 	"  --mtu      largest packet of the link, UDP payload bytes (1280)\n"
@@ -295,14 +296,13 @@ main(int argc, char **argv)
 {
 	static const struct option options[] = {{"secret", 1, NULL, 's'}, {"bind", 1, NULL, 'b'}, {"peer", 1, NULL, 'p'},
 		{"partner", 1, NULL, 't'}, {"rate", 1, NULL, 'r'}, {"size", 1, NULL, 'z'}, {"seconds", 1, NULL, 'n'},
-		{"mtu", 1, NULL, 'm'}, {"dead-ms", 1, NULL, 'd'}, {"aead", 1, NULL, 'a'}, {"every-ms", 1, NULL, 'e'},
+		{"mtu", 1, NULL, 'm'}, {"dead-ms", 1, NULL, 'd'}, {"aead", 1, NULL, 'a'}, {"every-ms", 1, NULL, 'e'}, {"far", 0, NULL, 'f'},
 		{"help", 0, NULL, 'h'},
 		{NULL, 0, NULL, 0}};
 	struct node_config config = {.rate_pps = 1000, .size = 256, .seconds = 10,
 		.transport = {.id = 0, .kind = SL_ADDR_UDP4, .mtu = SL_UDP_MTU_DEFAULT, .accept_connections = true}};
 	struct sigaction sa = {.sa_handler = on_signal};
 	struct sl_addr bind_addr = {0};
-	uint8_t partner[SL_XONLY_BYTES];
 	unsigned long every_ms = 1000;
 	bool have_peer = false, have_partner = false;
 	int opt, err;
@@ -325,9 +325,8 @@ main(int argc, char **argv)
 			have_peer = true;
 			break;
 		case 't':
-			if (sl_npub_parse(partner, optarg) != 0)
+			if (sl_npub_parse(config.partner_xonly, optarg) != 0)
 				die("not an npub", optarg);
-			sl_node_addr_from_xonly(&config.partner, partner);
 			have_partner = true;
 			break;
 		case 'r': config.rate_pps = strtoull(optarg, NULL, 0); break;
@@ -336,6 +335,7 @@ main(int argc, char **argv)
 		case 'm': config.transport.mtu = (uint16_t)strtoul(optarg, NULL, 0); break;
 		case 'd': config.dead_timeout_ms = (uint32_t)strtoul(optarg, NULL, 0); break;
 		case 'e': every_ms = strtoul(optarg, NULL, 0); break;
+		case 'f': config.far = true; break;
 		case 'a': config.aead = optarg; break;
 		case 'h': fputs(usage, stdout); return 0;
 		default: fputs(usage, stderr); return 2;

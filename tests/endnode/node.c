@@ -7,6 +7,11 @@
 
 #define HELLO_NS 100000000ull
 #define SECOND_NS 1000000000ull
+#define LOOKUP_RETRY_NS 500000000ull
+#define SHOW_AGAIN_NS 20000000ull
+/* Established data with coordinates (routing facts, section 10): what precedes them, and the flag that says so. */
+#define SHOW_HEADER_BYTES 12
+#define SHOW_COORDS 0x01
 #define END_REPEAT_NS 50000000ull
 #define LINGER_NS (3 * SECOND_NS) /* the most that is waited for a partner's end after our own */
 #define QUIET_NS (300000000ull)	  /* without data after both ends: nothing is on its way any more */
@@ -62,12 +67,41 @@ links_peer_down(void *arg, uint32_t peer_id, enum sl_down_reason reason)
 	n->links_lost++;
 }
 
+/* The router proves the answer and says so in lookup_done(), but keeps the coordinates to itself: noted here before. */
+static void
+lookup_answer(struct node *n, const uint8_t *msg, size_t len)
+{
+	struct sl_lookup_response r;
+
+	if (sl_lookup_response_parse(&r, msg, len) != 0 || r.coords_count > NODE_COORDS_MAX ||
+		!sl_node_addr_equal(&r.target, &n->partner))
+		return;
+	memcpy(n->answer, r.coords, r.coords_count * sizeof(n->answer[0]));
+	n->answer_count = r.coords_count;
+}
+
+static void
+router_lookup_done(void *arg, const struct sl_node_addr *target, bool found, uint16_t path_mtu)
+{
+	struct node *n = arg;
+
+	(void)path_mtu;
+	if (!found || !sl_node_addr_equal(target, &n->partner))
+		return;
+	memcpy(n->coords, n->answer, sizeof(n->coords));
+	n->coords_count = n->answer_count;
+	n->next_show_ns = n->now_ns;
+	n->lookups++;
+}
+
 static void
 links_message(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
 {
 	struct node *n = arg;
 	uint64_t now_us = n->now_ns / 1000;
 
+	if (msg[0] == SL_MSG_LOOKUP_RESPONSE)
+		lookup_answer(n, msg, len);
 	if (msg[0] != SL_MSG_DATAGRAM) {
 		sl_router_message(n->router, peer_id, msg, len, now_us);
 		return;
@@ -96,6 +130,41 @@ router_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t
 	return sl_links_send(n->links, peer_id, msg, len, flags, n->now_ns / 1000);
 }
 
+/* Bytes of the header and both lists of coordinates before a payload that shows them; 0 when they are not whole. */
+static size_t
+shown_bytes(const uint8_t *payload, size_t len)
+{
+	size_t at = SHOW_HEADER_BYTES;
+
+	for (int list = 0; list < 2; list++) {
+		size_t bytes;
+
+		if (len - at < 2)
+			return 0;
+		bytes = (size_t)sl_get16(payload + at) * SL_NODE_ADDR_BYTES;
+		at += 2;
+		if (len - at < bytes)
+			return 0;
+		at += bytes;
+	}
+	return at;
+}
+
+/* Somebody on the way lacks coordinates, or has found that ours of the partner lead nowhere. */
+static void
+signalled(struct node *n, const struct sl_signal *signal)
+{
+	n->signals++;
+	if (!n->config.far)
+		return;
+	if (signal->type == SL_SIGNAL_PATH_BROKEN) {
+		n->coords_count = 0;
+		n->next_lookup_ns = n->now_ns;
+	} else if (n->next_show_ns > n->now_ns + SHOW_AGAIN_NS) {
+		n->next_show_ns = n->now_ns + SHOW_AGAIN_NS;
+	}
+}
+
 static void
 router_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t flags)
 {
@@ -106,10 +175,16 @@ router_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint
 	(void)from_peer;
 	(void)flags;
 	len -= SL_DATAGRAM_PAYLOAD;
-	if (memcmp(msg + SL_DATAGRAM_SRC, n->config.partner.bytes, SL_NODE_ADDR_BYTES) == 0)
+	if (len > SHOW_HEADER_BYTES && payload[0] == 0 && payload[1] == SHOW_COORDS) {
+		size_t skip = shown_bytes(payload, len);
+
+		payload += skip;
+		len -= skip;
+	}
+	if (memcmp(msg + SL_DATAGRAM_SRC, n->partner.bytes, SL_NODE_ADDR_BYTES) == 0)
 		stream_rx_payload(&n->rx, payload, len, n->now_ns);
 	else if (sl_signal_parse(&signal, payload, len) == 0)
-		n->signals++;
+		signalled(n, &signal);
 	else
 		n->rx.foreign++;
 }
@@ -125,7 +200,8 @@ node_init(struct node *n, const struct node_config *config,
 	struct sl_router_config rc;
 	struct sl_links_sink links_sink = {n, links_transmit, links_path, links_peer_up, links_peer_down, links_message,
 		links_metrics};
-	struct sl_router_sink router_sink = {.arg = n, .send = router_send, .local = router_local};
+	struct sl_router_sink router_sink = {.arg = n, .send = router_send, .local = router_local,
+		.lookup_done = router_lookup_done};
 	int rc_err;
 
 	memset(n, 0, sizeof(*n));
@@ -134,6 +210,7 @@ node_init(struct node *n, const struct node_config *config,
 	n->transmit_arg = arg;
 	n->now_ns = n->start_ns = now_ns;
 	n->relay_peer = SL_PEER_NONE;
+	sl_node_addr_from_xonly(&n->partner, config->partner_xonly);
 	sl_random(&n->run, sizeof(n->run));
 	stream_rx_init(&n->rx);
 
@@ -193,25 +270,69 @@ node_packet(struct node *n, const struct sl_addr *from, uint8_t *packet, size_t 
 	sl_links_packet(n->links, from, packet, len, now_ns / 1000);
 }
 
-/* One payload to the partner, by the only way there is: through the relay. */
+/* One payload to the partner, by the only way there is: through the relay. `shown` bytes before it are there already. */
 static int
-send_payload(struct node *n, enum stream_kind kind, uint8_t flags, size_t len, uint64_t sequence)
+send_payload_behind(
+	struct node *n, size_t shown, enum stream_kind kind, uint8_t flags, size_t len, uint64_t sequence)
 {
 	uint8_t *msg = n->message;
 
 	if (n->relay_peer == SL_PEER_NONE)
 		return -ENOTCONN;
 	sl_datagram_build(msg, SL_TTL_DEFAULT, n->config.transport.mtu, sl_identity_addr(n->config.identity),
-		&n->config.partner);
-	stream_build(msg + SL_DATAGRAM_PAYLOAD, len, kind, flags, n->run, sequence, n->now_ns);
-	return sl_links_send(n->links, n->relay_peer, msg, SL_DATAGRAM_PAYLOAD + len, 0, n->now_ns / 1000);
+		&n->partner);
+	stream_build(msg + SL_DATAGRAM_PAYLOAD + shown, len, kind, flags, n->run, sequence, n->now_ns);
+	return sl_links_send(n->links, n->relay_peer, msg, SL_DATAGRAM_PAYLOAD + shown + len, 0, n->now_ns / 1000);
+}
+
+static int
+send_payload(struct node *n, enum stream_kind kind, uint8_t flags, size_t len, uint64_t sequence)
+{
+	return send_payload_behind(n, 0, kind, flags, len, sequence);
+}
+
+/* A hello that shows both nodes' coordinates to everyone on the way. */
+static int
+send_hello_with_coords(struct node *n, uint8_t flags)
+{
+	struct sl_node_addr own[NODE_COORDS_MAX];
+	uint16_t own_count = (uint16_t)sl_router_coords(n->router, own, NODE_COORDS_MAX);
+	uint8_t *p = n->message + SL_DATAGRAM_PAYLOAD, *start = p;
+
+	memset(p, 0, SHOW_HEADER_BYTES);
+	p[1] = SHOW_COORDS;
+	p += SHOW_HEADER_BYTES;
+	sl_put16(p, own_count);
+	memcpy(p + 2, own, own_count * sizeof(own[0]));
+	p += 2 + own_count * sizeof(own[0]);
+	sl_put16(p, n->coords_count);
+	memcpy(p + 2, n->coords, n->coords_count * sizeof(n->coords[0]));
+	p += 2 + n->coords_count * sizeof(n->coords[0]);
+	return send_payload_behind(n, (size_t)(p - start), STREAM_HELLO, flags, STREAM_PAYLOAD_MIN, 0);
+}
+
+/* What a far partner needs now and then. */
+static void
+keep_way(struct node *n)
+{
+	if (!n->config.far || n->relay_peer == SL_PEER_NONE)
+		return;
+	if (!n->coords_count && n->now_ns >= n->next_lookup_ns) {
+		/* Until filters have come there is nobody to ask; a lookup under way goes on. */
+		if (sl_router_lookup(n->router, n->config.partner_xonly, n->now_ns / 1000) != 0)
+			n->next_lookup_ns = n->now_ns + LOOKUP_RETRY_NS;
+	}
+	if (n->coords_count && n->now_ns >= n->next_show_ns) {
+		if (send_hello_with_coords(n, n->rx.hello || n->rx.started ? STREAM_HEARD : 0) == 0)
+			n->next_show_ns = n->now_ns + (n->state == NODE_RUNNING ? SECOND_NS : HELLO_NS);
+	}
 }
 
 /* A hello says whether theirs has come; both sides start when both directions are proven. */
 static void
 greet(struct node *n)
 {
-	if (n->now_ns < n->next_hello_ns)
+	if (n->now_ns < n->next_hello_ns || n->config.far)
 		return;
 	if (send_payload(n, STREAM_HELLO, n->rx.hello || n->rx.started ? STREAM_HEARD : 0, STREAM_PAYLOAD_MIN, 0) == 0)
 		n->next_hello_ns = n->now_ns + HELLO_NS;
@@ -281,6 +402,7 @@ node_turn(struct node *n, unsigned burst, uint64_t now_ns)
 		if (n->next_tick_us > now_ns / 1000 + 10000)
 			n->next_tick_us = now_ns / 1000 + 10000;
 	}
+	keep_way(n);
 	switch (n->state) {
 	case NODE_LINKING:
 	case NODE_DONE:
@@ -328,7 +450,7 @@ node_json(struct node *n, char *out, size_t size, bool final)
 		"{\"final\":%s,\"t\":%.3f,\"state\":\"%s\",\"link\":\"%s\",\"links_up\":%u,\"links_lost\":%u,"
 		"\"sent\":%llu,\"sent_bytes\":%llu,\"not_sent\":%llu,\"received\":%llu,\"received_bytes\":%llu,"
 		"\"expect\":%llu,\"lost\":%llu,\"duplicated\":%llu,\"reordered\":%llu,\"corrupted\":%llu,\"foreign\":%llu,"
-		"\"signals\":%llu,\"peer_restarts\":%llu,\"peer_ended\":%s,\"peer_sent\":%llu,\"gaps\":%llu,"
+		"\"signals\":%llu,\"lookups\":%u,\"peer_restarts\":%llu,\"peer_ended\":%s,\"peer_sent\":%llu,\"gaps\":%llu,"
 		"\"latest_gap_ms\":%.1f,\"longest_gap_ms\":%.1f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f,"
 		"\"run_s\":%.3f}",
 		final ? "true" : "false", (double)(n->now_ns - n->start_ns) / 1e9, states[n->state],
@@ -337,7 +459,7 @@ node_json(struct node *n, char *out, size_t size, bool final)
 		(unsigned long long)n->rx.bytes, (unsigned long long)n->rx.expect,
 		(unsigned long long)stream_rx_lost(&n->rx, n->rx.ended ? n->rx.sent_by_peer : 0),
 		(unsigned long long)n->rx.duplicated, (unsigned long long)n->rx.reordered,
-		(unsigned long long)n->rx.corrupted, (unsigned long long)n->rx.foreign, (unsigned long long)n->signals,
+		(unsigned long long)n->rx.corrupted, (unsigned long long)n->rx.foreign, (unsigned long long)n->signals, n->lookups,
 		(unsigned long long)n->rx.restarts, n->rx.ended ? "true" : "false",
 		(unsigned long long)n->rx.sent_by_peer, (unsigned long long)n->rx.gaps,
 		(double)n->rx.latest_gap_ns / 1e6, (double)n->rx.longest_gap_ns / 1e6, stream_histogram_us(h, 0.5),

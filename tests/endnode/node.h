@@ -24,7 +24,12 @@ extern "C" {
 struct node_config {
 	struct sl_identity *identity; /* the node's from then on */
 	struct sl_peer_config relay;  /* addr_count 0: it dials us */
-	struct sl_node_addr partner;
+	uint8_t partner_xonly[SL_XONLY_BYTES];
+	/*
+	 * The partner is not a neighbour of our relay: look its coordinates up and show them, with ours, to the nodes on the
+	 * way (routing facts, sections 10 and 11), at the start, once a second, and whenever one of them asks.
+	 */
+	bool far;
 	struct sl_transport_config transport;
 	uint64_t rate_pps; /* 0 = listen only */
 	uint32_t size;	   /* payload bytes */
@@ -32,6 +37,8 @@ struct node_config {
 	uint32_t dead_timeout_ms; /* node.link_dead_timeout_secs, 0 = the default */
 	const char *aead;
 };
+
+#define NODE_COORDS_MAX 32
 
 enum node_state { NODE_LINKING, NODE_GREETING, NODE_RUNNING, NODE_ENDING, NODE_DONE };
 
@@ -54,6 +61,12 @@ struct node {
 	uint64_t sent, sent_bytes, not_sent; /* data payloads; not_sent: link down or its queue full when due */
 	struct stream_rx rx;
 	uint64_t signals; /* CoordsRequired, PathBroken, MtuExceeded from the mesh */
+	struct sl_node_addr partner;
+	/* far: */
+	struct sl_node_addr coords[NODE_COORDS_MAX], answer[NODE_COORDS_MAX]; /* the partner's; of an answer not proven yet */
+	uint16_t coords_count, answer_count;
+	uint64_t next_lookup_ns, next_show_ns;
+	uint32_t lookups;
 	uint8_t message[2048];
 };
 

@@ -395,7 +395,7 @@ main(int argc, char **argv)
 		memcpy(config.relay.addrs[0].u.mac, relay_mac, 6);
 		config.relay.addr_count = 1;
 		config.relay.auto_connect = config.relay.auto_reconnect = true;
-		config.partner = *sl_identity_addr(ids[!i]);
+		memcpy(config.partner_xonly, sl_identity_xonly(ids[!i]), SL_XONLY_BYTES);
 		config.identity = ids[i];
 		rc = node_init(&e->node, &config, end_transmit, e, (uint64_t)time(NULL), now_ns());
 		if (rc)
