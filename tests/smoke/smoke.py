@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The real daemon, the real command line and real end nodes in network namespaces. Prints TAP.
 
-    smoke.py config | udp | recovery | strangers
+    smoke.py config | udp | recovery | strangers | chain
 
 Needs root except for config. SLUICE_BUILD names the build directory.
 """
@@ -304,7 +304,45 @@ def strangers():
             rep.ok(grown.get(reason, 0) > 0, f"{what}: counted under {reason}", json.dumps(grown))
 
 
-CHECKS = {"config": config, "udp": udp, "recovery": recovery, "strangers": strangers}
+# --- two relays ----------------------------------------------------------------------------------------------------
+
+def chain():
+    """A raw Ethernet link between two relays that find each other by a beacon; the ends are two hops from each other's
+    relay, so lookups, coordinates and the tree are needed to get there."""
+    what = "two relays, raw Ethernet between them"
+    with lab.Lab(BUILD) as stage:
+        configs = stage.two_relays()
+        relays = []
+        for i, config_path in enumerate(configs, 1):
+            relays.append(stage.relay_of(config_path, f"sluiced{i}"))
+            lab.wait_for(lambda: not relays[-1].alive() or stage.show("status", f"control{i}.sock"), UP)
+        nodes = {n: stage.end_node(n, seconds=4, rate=RATE, relay=r, far=True) for n, r in (("a", "r"), ("b", "s"))}
+        took = lab.wait_for(lambda: running(*nodes.values()), 60)
+        if not rep.ok(took is not None, f"{what}: the ends have found each other" + (f" after {took:.1f} s" if took else ""),
+                      *logs(*relays, *nodes.values()), *(json.dumps(p.last()) for p in nodes.values()),
+                      json.dumps(stage.show("links", "control1.sock")), json.dumps(stage.show("counters", "control1.sock"))):
+            return
+        links = (stage.show("peers", "control1.sock") or {}).get("peers") or []
+        rep.ok(any(lab.NODES["s"][1] == p.get("npub") and p.get("state") == "up" for p in links),
+               f"{what}: the first relay dialled the beacon it heard", json.dumps(links))
+        lab.wait_for(lambda: not any(p.alive() for p in nodes.values()), 20)
+        whole(what, "A", "B", nodes["a"].final, nodes["b"].final)
+        whole(what, "B", "A", nodes["b"].final, nodes["a"].final)
+        for i in (1, 2):
+            for _ in range(10):
+                page = stage.show("drops", f"control{i}.sock") or {}
+                if page.get("balanced"):
+                    break
+                time.sleep(0.05)
+            rep.ok(page.get("balanced") is True, f"{what}: relay {i}'s counters balance", json.dumps(page))
+            drops = {k: v for k, v in (page.get("drops") or {}).items() if v}
+            print(f"# relay {i}: tx {page.get('tx')}, drops: {drops}", flush=True)
+        for p in relays:
+            took = p.stop(wait=5)
+            rep.ok(took is not None and took < 2, f"{what}: {p.name} ends within 2 s", *logs(p))
+
+
+CHECKS = {"config": config, "udp": udp, "recovery": recovery, "strangers": strangers, "chain": chain}
 
 
 def main():

@@ -27,6 +27,8 @@ NODES = {
           "npub1tdwa4vjrjl33pcjdpf2t4p027nl86xrx24g4d3avg4vwvayr3g8qhd84le", "8e302c287eb48d6268122fda760b7727"),
     "r": ("42" * 32,
           "npub1y3jnatzrgjyqqtxqdwlm0ug0uxyerc6lnljrqtd75mfr20wq4vwqskmn49", "53d2280d23b40240f82bcf5482961129"),
+    "s": ("0" * 63 + "1",
+          "npub10xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqpkge6d", "132f39a98c31baaddba6525f5d43f295"),
 }
 # Documentation addresses; they live in the namespaces only.
 ADDR = {4: {"a": "192.0.2.1", "b": "198.51.100.1"}, 6: {"a": "2001:db8:a::1", "b": "2001:db8:b::1"}}
@@ -241,14 +243,59 @@ dataplane:
         return self.path("relay.yaml")
 
     def relay(self, name="sluiced", **kw):
-        config = self.relay_config(**kw)
+        return self.relay_of(self.relay_config(**kw), name)
+
+    def relay_of(self, config, name):
         return self.start(name, "r", [self.program("app", "sluiced", "sluiced"), "-c", config], nice=-5)
 
-    def show(self, what):
+    def two_relays(self):
+        """Configurations of two relays, one a port to each node, joined by raw Ethernet: the first hears, the other is heard.
+
+        sl-a --UDP-- relay 1 --mid1/mid2, EtherType 0x2121-- relay 2 --UDP-- sl-b
+        """
+        sh("ip", "-n", self.ns("r"), "link", "add", "mid1", "mtu", str(self.mtu), "type", "veth", "peer", "name", "mid2",
+           "mtu", str(self.mtu))
+        for dev in ("mid1", "mid2"):
+            sh("ip", "netns", "exec", self.ns("r"), "ethtool", "-K", dev, *OFFLOADS)
+            sh("ip", "-n", self.ns("r"), "link", "set", dev, "up")
+        configs = []
+        for i, (n, who, ethernet) in enumerate((("a", "r", "auto_connect: true"), ("b", "s", "announce: true")), 1):
+            path = self.path(f"relay{i}.yaml")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(f"""node:
+  identity:
+    nsec: "{NODES[who][0]}"
+  control:
+    socket_path: "{self.path(f'control{i}.sock')}"
+transports:
+  udp:
+    bind_addr: "0.0.0.0:2121"
+  ethernet:
+    interface: mid
+    {ethernet}
+    accept_connections: true
+    beacon_interval_secs: 10
+peers: []
+dataplane:
+  idle_sleep_us: 50
+  lcores:
+    control: {self.other_cpus[0]}
+    workers: [{self.worker_cpu}]
+  ports:
+    - name: mid
+      device: "net_af_packet0,iface=mid{i},qdisc_bypass=1,blocksz=65536,framesz=2048,framecnt=2048"
+    - name: node
+      device: "net_af_packet1,iface=eth-{n},qdisc_bypass=1,blocksz=65536,framesz=2048,framecnt=2048"
+      addresses: ["{RELAY[4][n]}/24"]
+""")
+            configs.append(path)
+        return configs
+
+    def show(self, what, socket="control.sock"):
         """A page of sluicectl as an object, None while it does not answer."""
         try:
             r = subprocess.run(["ip", "netns", "exec", self.ns("r"), self.program("app", "sluicectl", "sluicectl"), "-s",
-                                self.path("control.sock"), "-j", "show", what], stdin=subprocess.DEVNULL,
+                                self.path(socket), "-j", "show", what], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=5, check=False)
             return json.loads(r.stdout)
         except (ValueError, subprocess.TimeoutExpired):
@@ -257,14 +304,14 @@ dataplane:
     # --- end nodes -------------------------------------------------------------------------------------------------
 
     def end_node(self, n, family=4, dials=True, seconds=10, rate=1000, size=256, udp_mtu=1280, dead_ms=30000,
-                 name=None, every_ms=1000):
+                 name=None, every_ms=1000, relay="r", far=False):
         other = "b" if n == "a" else "a"
-        relay = NODES["r"][1] + (f"@{endpoint(RELAY[family][n])}" if dials else "")
+        relay = NODES[relay][1] + (f"@{endpoint(RELAY[family][n])}" if dials else "")
         return self.start(name or f"node-{n}", n, [
             self.program("tests", "endnode", "sl_endnode"), "--secret", NODES[n][0], "--bind",
             endpoint(ADDR[family][n]), "--peer", relay, "--partner", NODES[other][1], "--rate", str(rate), "--size",
             str(size), "--seconds", str(seconds), "--mtu", str(udp_mtu), "--dead-ms", str(dead_ms),
-            "--every-ms", str(every_ms)],
+            "--every-ms", str(every_ms), *(["--far"] if far else [])],
             nice=-5, on=self.other_cpus)
 
 
