@@ -99,6 +99,8 @@ sl_liveness_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 	if (now_us >= heard + l->config.dead_timeout_us) {
 		count(l, SL_LINK_LINK_DEAD);
 		p->last_error = "nothing heard for the dead timeout";
+		/* It may hear us: then it knows, and takes our next dial for what it is (7.2, TRAP). */
+		sl_disconnect_send(l, p, SL_DISCONNECT_TIMEOUT, now_us);
 		sl_peer_down(l, p, SL_DOWN_DEAD, now_us);
 		sl_peer_redial_after_loss(l, p, now_us);
 		return;

@@ -144,11 +144,25 @@ link_begins(struct sl_links *l, struct peer *p, uint64_t now_us)
 	count(l, SL_LINK_LINK_UP);
 }
 
+/*
+ * A new session in the same process life of the peer's, begun by it: a rekey, or a dial of a peer that had lost the
+ * link? A rekey toggles K, and comes from a peer that was heard just before.
+ */
+static bool
+looks_dialled(const struct peer *p, const struct slot *next, uint8_t k)
+{
+	uint64_t heard = sl_peer_last_rx_us(p);
+
+	if (next->s->is_initiator)
+		return false;
+	return k == slot_k(&p->current) || heard + SL_ALIVE_US < next->created_us;
+}
+
 bool
 sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k, uint64_t now_us)
 {
 	struct slot next;
-	bool was_up;
+	bool was_up, dialled = false;
 
 	if (!room_for_peer(l, p, slot, now_us))
 		return false;
@@ -160,6 +174,7 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 	}
 	was_up = p->up;
 	if (was_up) {
+		dialled = looks_dialled(p, &next, k);
 		sl_slot_retire(l, p, &p->previous);
 		p->previous = p->current;
 		p->previous.since_us = now_us;
@@ -180,7 +195,7 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 	sl_mmp_metrics_cutover(&p->metrics);
 	sl_liveness_begin(l, p, now_us);
 	sl_rekey_plan(l, p, now_us);
-	sl_peer_publish(l, p, !was_up);
+	sl_peer_publish(l, p, !was_up || dialled);
 	/* Lets the other side see at once that we are there. */
 	sl_heartbeat_send(l, p, &p->current, now_us);
 	return true;
@@ -352,7 +367,7 @@ rescue(struct sl_links *l, struct peer *p, const struct attempt *a, uint64_t now
 	count(l, SL_LINK_REKEY_RESCUE);
 	sl_disconnect_send(l, p, SL_DISCONNECT_OTHER, now_us);
 	sl_peer_down(l, p, SL_DOWN_DEAD, now_us);
-	p->lost_us = 0; /* told */
+	p->lost_us = 0;
 	if (sl_attempt_start(l, p, &to, false, now_us) < 0)
 		sl_peer_redial_after_loss(l, p, now_us);
 }

@@ -70,7 +70,10 @@ struct sl_links_sink {
 	int (*transmit)(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len);
 	/* peer_id's current address is now `addr`: publish sl_peer_row.path for it. Before peer_up for a new peer. */
 	void (*path)(void *arg, uint32_t peer_id, const struct sl_addr *addr);
-	/* A link came up (or came back after RESTART), sl_peer_row.tx is published; MTU: FMP bytes of its transport. */
+	/*
+	 * A link came up (or came back after RESTART), sl_peer_row.tx is published; MTU: FMP bytes of its transport.
+	 * Again, while it is up: the peer has dialled anew and may have forgotten what we told it; tell it again.
+	 */
 	void (*peer_up)(void *arg, uint32_t peer_id, const struct sl_remote_key *key, uint16_t mtu);
 	/* The link is gone; peer_id may be given to another peer after this returns. */
 	void (*peer_down)(void *arg, uint32_t peer_id, enum sl_down_reason reason);

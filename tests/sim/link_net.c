@@ -206,10 +206,14 @@ on_up(void *arg, uint32_t id, const struct sl_remote_key *key, uint16_t mtu)
 	struct node *n = arg;
 
 	SL_EXPECT_LT(id, n->rows);
-	SL_EXPECT(!n->seen[id].up);
 	SL_EXPECT(n->seen[id].has_path);
 	SL_EXPECT_EQ(mtu, 1280);
 	SL_EXPECT(sl_session_peer(sl_session_table_view(n->table), id)->tx != NULL);
+	if (n->seen[id].up) {
+		SL_EXPECT_MEM(n->seen[id].xonly, key->xonly, SL_XONLY_BYTES);
+		n->renewals++;
+		return;
+	}
 	n->seen[id].up = true;
 	memcpy(n->seen[id].xonly, key->xonly, SL_XONLY_BYTES);
 	n->ups++;

@@ -63,7 +63,7 @@ struct node {
 		struct sl_link_metrics metrics;
 	} * seen;
 	uint32_t rows;
-	unsigned ups, downs[4];
+	unsigned ups, renewals, downs[4];
 	unsigned messages, metrics_calls;
 	uint64_t last_down_us, last_up_us;
 	uint8_t last_message[64];

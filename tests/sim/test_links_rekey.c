@@ -66,6 +66,12 @@ expect_agreement(void)
 	SL_EXPECT_EQ(n[1]->ups, 1);
 }
 
+static void
+expect_no_renewal(void)
+{
+	SL_EXPECT_EQ(n[0]->renewals + n[1]->renewals, 0);
+}
+
 SL_TEST(links_rekey, by_time_either_role)
 {
 	for (unsigned v = 0; v < 4; v++) {
@@ -90,6 +96,7 @@ SL_TEST(links_rekey, by_time_either_role)
 		net_run(net, 11 * NET_S);
 		SL_EXPECT_EQ(sl_session_count(n[0]->table), 1);
 		SL_EXPECT_EQ(sl_session_count(n[1]->table), 1);
+		expect_no_renewal();
 		/* And back to K = 0 with the next. */
 		traffic(140 * NET_S);
 		SL_EXPECT(net_info(n[1], n[0], &info));
