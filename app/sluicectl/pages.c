@@ -148,8 +148,8 @@ print_peers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		sl_table_cell(t, "%s", text(p, "display_name"));
 		sl_table_cell(t, "%s", shorten(a, text(p, "npub"), opt));
 		sl_table_cell(t, "%s", text(p, "state"));
-		sl_table_cell(t, "%s",
-			up ? flag(p, "configured") ? text(p, "direction") : "inbound*" : "-");
+		sl_table_cell(t, "%s%s", up ? text(p, "direction") : "-",
+			up && !flag(p, "configured") ? "*" : "");
 		sl_table_cell(t, "%s%s%s",
 			has(p, "transport_addr") ? text(p, "transport_type") : "-",
 			has(p, "transport_addr") ? " " : "",
@@ -280,8 +280,8 @@ print_filters(FILE *out, const json_t *d, const struct sl_page_options *opt)
 	{
 		sl_table_cell(t, "%s", text(p, "display_name"));
 		sl_table_cell(t, "%s", shorten(a, text(p, "node_addr"), opt));
-		cell_count(t, p, "filter_sequence");
-		cell_count(t, p, "sent_sequence");
+		sl_table_cell(t, "%llu", (unsigned long long)number(p, "filter_sequence"));
+		sl_table_cell(t, "%llu", (unsigned long long)number(p, "sent_sequence"));
 		cell_count(t, p, "set_bits");
 		sl_table_cell(t, "%.1f%%", 100 * real(p, "fill_ratio"));
 		sl_table_cell(t, "%.4f%%", 100 * real(p, "false_positive_rate"));

@@ -26,6 +26,7 @@ extern "C" {
 
 #define SL_CONF_NAME_SIZE 64
 #define SL_CONF_TEXT_SIZE 256
+#define SL_CONF_AEAD_SIZE 32
 #define SL_CONF_WARNINGS_MAX 64
 #define SL_CONF_PEERS_MAX 4096
 #define SL_CONF_TRANSPORTS_MAX 32
@@ -197,7 +198,7 @@ struct sl_config {
 		uint32_t memory_mb;
 		uint32_t mbufs;
 		uint16_t mbuf_data_size;
-		char aead[32];
+		char aead[SL_CONF_AEAD_SIZE];
 		uint16_t burst;
 		uint32_t hop_cache, ring_size, sessions, idle_sleep_us;
 		bool measure_cycles;

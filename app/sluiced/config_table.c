@@ -288,13 +288,31 @@ format_text(char out[SL_CONF_TEXT_SIZE], const void *target)
 	snprintf(out, SL_CONF_TEXT_SIZE, "%s", (const char *)target);
 }
 
+/* The engines of this build; whether this CPU has one is asked at start. */
+static int
+parse_aead(void *target, const char *text, char why[SL_WHY_SIZE])
+{
+	const char *found = !strcasecmp(text, "auto") ? "auto" : NULL;
+	int n = snprintf(why, SL_WHY_SIZE, "is none of auto");
+
+	for (const struct sl_aead_backend *const *b = sl_aead_backends(); *b; b++) {
+		if (!strcasecmp((*b)->name, text))
+			found = (*b)->name;
+		if (n < SL_WHY_SIZE)
+			n += snprintf(why + n, SL_WHY_SIZE - (size_t)n, ", %s", (*b)->name);
+	}
+	if (!found || strlen(found) >= SL_CONF_AEAD_SIZE)
+		return -1;
+	memcpy(target, found, strlen(found) + 1);
+	return 0;
+}
+
 /* --- the table ------------------------------------------------------------------------------ */
 
 static const char *const log_levels[] = {"trace", "debug", "info", "warn", "error", NULL};
 static const char *const mmp_modes[] = {"full", "lightweight", "minimal", NULL};
 static const char *const policies[] = {"auto_connect", "on_demand", "manual", NULL};
 static const char *const huge_choices[] = {"auto", "yes", "no", NULL};
-static const char *const aead_choices[] = {"auto", "ipsec-mb", "sodium", NULL};
 
 /* clang-format off */
 #define C(f) sizeof(((struct sl_config *)0)->f), offsetof(struct sl_config, f)
@@ -530,8 +548,8 @@ const struct sl_key sl_keys[] = {
 	UINT("dataplane.pools.mbufs", ROOT, C(dataplane.mbufs), 1024, 4194304, "16384", "buffers", "Frame buffers per pool."),
 	UINT("dataplane.pools.data_size", ROOT, C(dataplane.mbuf_data_size), 0, 16384, "0", "bytes",
 		"Data room of a buffer; 0 = for the largest MTU."),
-	{"dataplane.aead", SL_KEY_TEXT, ROOT, 0, C(dataplane.aead), .def = "auto", .choices = aead_choices,
-		.doc = "ChaCha20-Poly1305 engine; auto = the best usable."},
+	CUSTOM("dataplane.aead", ROOT, 0, C(dataplane.aead), parse_aead, format_text, "auto",
+		"ChaCha20-Poly1305 engine by its name (sluicectl show crypto); auto = the best usable."),
 	UINT("dataplane.burst", ROOT, C(dataplane.burst), 1, 64, "32", "frames", "Frames a poll."),
 	UINT("dataplane.hop_cache", ROOT, C(dataplane.hop_cache), 64, 16777216, "65536", "entries",
 		"Destinations a worker remembers the next hop of."),

@@ -70,8 +70,9 @@ make_table(struct sl_daemon *d)
 	c.max_sessions =
 		d->config->dataplane.sessions ? d->config->dataplane.sessions : 4 * d->max_peers;
 	d->peer_up = calloc(d->max_peers, 1);
+	d->known = calloc(d->max_peers, sizeof(*d->known));
 	d->table = sl_session_table_create(&c);
-	if (!d->peer_up || !d->table) {
+	if (!d->peer_up || !d->known || !d->table) {
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP,
 			"session table for %u sessions: %s (locked memory limit?)", c.max_sessions,
 			strerror(errno));
@@ -185,6 +186,25 @@ free_udp_port(const struct sl_config *c, const uint16_t *taken, uint32_t n)
 	}
 }
 
+/* Packets of a transport's MTU must fit every port they can leave by. */
+static void
+check_udp_mtu(struct sl_daemon *d, uint32_t transport)
+{
+	const struct sl_conf_udp *u = &d->config->udp[transport];
+	bool six = sl_transport_udp(d->config, (int)transport, 6) >= 0;
+	unsigned needed = u->mtu + (six ? 48u : 28u);
+
+	for (uint16_t i = 0; i < sl_dataplane_ports(d->dp); i++) {
+		struct sl_port_stats s;
+
+		if (!sl_dataplane_port_stats(d->dp, i, &s) && s.mtu < needed)
+			sl_log(SL_LOG_WARNING, SL_TOPIC_APP,
+				"transports.udp.mtu: packets of %u bytes need %u on the wire, port "
+				"%s has %u",
+				u->mtu, needed, s.name, s.mtu);
+	}
+}
+
 static int
 add_transports(struct sl_daemon *d)
 {
@@ -214,6 +234,7 @@ add_transports(struct sl_daemon *d)
 		if (!rc)
 			rc = sl_links_transport_add(d->links, &l);
 		d->udp_ports[i] = t.udp_port;
+		check_udp_mtu(d, i);
 	}
 	for (uint32_t i = 0; !rc && i < c->ethernet_count; i++) {
 		const struct sl_conf_ethernet *e = &c->ethernet[i];
