@@ -2,24 +2,23 @@
 /*
  * Filters in and out: routing facts, section 6, with remedies W1 and W3 of section 17.
  *
- * What peer Q is sent = our address + the filters of all tree peers but Q. With any = OR of all of them and twice = bits
- * that at least two of them have, the OR without Q is any & ~(Q & ~twice): one pass over 1 KB a peer, however many.
- * Both are rebuilt when first needed after a change. Whether a peer is owed a new filter is looked at when it may be
- * sent one (debounce), not when something changes: a thousand announces a second cost two comparisons a peer and second.
+ * What peer Q is sent = our address + the filters of all tree peers but Q. With any = OR of all of
+ * them and twice = bits that at least two of them have, the OR without Q is any & ~(Q & ~twice):
+ * one pass over 1 KB a peer, however many. Both are rebuilt when first needed after a change.
+ * Whether a peer is owed a new filter is looked at when it may be sent one (debounce), not when
+ * something changes: a thousand announces a second cost two comparisons a peer and second.
  */
 #include "router.h"
 
 #include <stdlib.h>
 
-static void
-or_into(uint8_t *to, const uint8_t *from)
+static void or_into(uint8_t *to, const uint8_t *from)
 {
 	for (unsigned i = 0; i < SL_FILTER_BYTES; i++)
 		to[i] |= from[i];
 }
 
-static void
-merge_in(struct sl_router *r, const uint8_t *filter)
+static void merge_in(struct sl_router *r, const uint8_t *filter)
 {
 	for (unsigned i = 0; i < SL_FILTER_BYTES; i++) {
 		r->merge_twice[i] |= r->merge_any[i] & filter[i];
@@ -27,16 +26,15 @@ merge_in(struct sl_router *r, const uint8_t *filter)
 	}
 }
 
-static bool
-over_cap(const struct sl_router *r, const uint8_t *bits)
+static bool over_cap(const struct sl_router *r, const uint8_t *bits)
 {
 	return sl_filter_fpr(sl_filter_count(bits), SL_FILTER_HASHES) > r->config.max_inbound_fpr;
 }
 
-static int
-by_fill(const void *a, const void *b)
+static int by_fill(const void *a, const void *b)
 {
-	const struct sl_route_peer *x = *(struct sl_route_peer *const *)a, *y = *(struct sl_route_peer *const *)b;
+	const struct sl_route_peer *x = *(struct sl_route_peer *const *)a,
+				   *y = *(struct sl_route_peer *const *)b;
 
 	if (x->filter_count != y->filter_count)
 		return x->filter_count < y->filter_count ? -1 : 1;
@@ -44,11 +42,10 @@ by_fill(const void *a, const void *b)
 }
 
 /*
- * The merge passes the cap that the next node applies to it (W3): merge the emptiest first and leave out what does not
- * fit any more, so that one fat filter does not take the others with it.
+ * The merge passes the cap that the next node applies to it (W3): merge the emptiest first and
+ * leave out what does not fit any more, so that one fat filter does not take the others with it.
  */
-static void
-merge_what_fits(struct sl_router *r, const uint8_t *own)
+static void merge_what_fits(struct sl_router *r, const uint8_t *own)
 {
 	struct sl_route_peer **order = r->left_out;
 	uint32_t n = 0, kept = 0;
@@ -75,8 +72,7 @@ merge_what_fits(struct sl_router *r, const uint8_t *own)
 	r->left_out_count = kept;
 }
 
-static void
-build(struct sl_router *r)
+static void build(struct sl_router *r)
 {
 	uint8_t own[SL_FILTER_BYTES] = {0};
 	struct sl_filter_hash h;
@@ -102,8 +98,8 @@ build(struct sl_router *r)
 	or_into(r->merge_twice, own);
 }
 
-void
-sl_filter_outgoing(struct sl_router *r, const struct sl_route_peer *p, uint8_t bits[SL_FILTER_BYTES])
+void sl_filter_outgoing(
+	struct sl_router *r, const struct sl_route_peer *p, uint8_t bits[SL_FILTER_BYTES])
 {
 	enum { TRIES = 16 };
 
@@ -112,7 +108,8 @@ sl_filter_outgoing(struct sl_router *r, const struct sl_route_peer *p, uint8_t b
 	if (p->has_filter && !p->left_out && sl_tree_is_tree_peer(r, p))
 		for (unsigned i = 0; i < SL_FILTER_BYTES; i++)
 			bits[i] &= (uint8_t) ~(p->filter[i] & ~r->merge_twice[i]);
-	/* What did not fit with p's own filter in may fit without it: our parent's, in what a full child is sent. */
+	/* What did not fit with p's own filter in may fit without it: our parent's, in what a full
+	 * child is sent. */
 	for (uint32_t i = 0; i < r->left_out_count && i < TRIES; i++) {
 		uint8_t with[SL_FILTER_BYTES];
 
@@ -125,10 +122,11 @@ sl_filter_outgoing(struct sl_router *r, const struct sl_route_peer *p, uint8_t b
 	}
 }
 
-/* --- in -------------------------------------------------------------------------------------------------------- */
+/* --- in
+ * --------------------------------------------------------------------------------------------------------
+ */
 
-void
-sl_filter_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
+void sl_filter_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
 {
 	struct sl_filter_announce f;
 	uint32_t count;
@@ -144,35 +142,39 @@ sl_filter_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *m
 	}
 	count = sl_filter_count(f.bits);
 	if (sl_filter_fpr(count, f.hash_count) > r->config.max_inbound_fpr) {
-		sl_route_count(r, SL_ROUTE_FILTER_TOO_FULL); /* the sequence stays: it may be sent again, better */
+		sl_route_count(r, SL_ROUTE_FILTER_TOO_FULL); /* the sequence stays: it may be sent
+								again, better */
 		return;
 	}
 	p->filter_sequence_rx = f.sequence;
-	if (p->has_filter && p->filter_hashes == f.hash_count && memcmp(p->filter, f.bits, SL_FILTER_BYTES) == 0)
+	if (p->has_filter && p->filter_hashes == f.hash_count &&
+		memcmp(p->filter, f.bits, SL_FILTER_BYTES) == 0)
 		return;
 	if (p->filter_hashes != f.hash_count)
-		r->body_dirty = true;
+		p->path_dirty = r->index_dirty = r->body_dirty = true;
 	p->has_filter = true;
 	p->filter_hashes = f.hash_count;
+	sl_publish_peer(r, p);
 	p->filter_count = count;
 	memcpy(p->filter, f.bits, SL_FILTER_BYTES);
-	p->column_dirty = true;
+	sl_publish_column(r, p);
 	r->columns_dirty = true;
 	if (sl_tree_is_tree_peer(r, p))
 		sl_filter_changed(r);
 }
 
-/* --- out ------------------------------------------------------------------------------------------------------- */
+/* --- out
+ * -------------------------------------------------------------------------------------------------------
+ */
 
-void
-sl_filter_want_all(struct sl_router *r)
+void sl_filter_want_all(struct sl_router *r)
 {
 	for (uint32_t i = 0; i < r->active_count; i++)
 		r->active[i]->filter_wanted = true;
+	sl_router_wake(r);
 }
 
-static void
-send_filter(struct sl_router *r, struct sl_route_peer *p, const uint8_t *bits)
+static void send_filter(struct sl_router *r, struct sl_route_peer *p, const uint8_t *bits)
 {
 	int rc;
 
@@ -192,14 +194,15 @@ send_filter(struct sl_router *r, struct sl_route_peer *p, const uint8_t *bits)
 		return;
 	sl_route_count(r, SL_ROUTE_FILTER_LEFT_OUT);
 	sl_log(SL_LOG_WARNING, SL_TOPIC_ROUTE,
-		"filters of %u peers do not fit together; fullest left out: peer %u with %u of %u bits",
+		"filters of %u peers do not fit together; fullest left out: peer %u with %u of %u "
+		"bits",
 		r->left_out_count, r->left_out[r->left_out_count - 1]->id,
 		r->left_out[r->left_out_count - 1]->filter_count, SL_FILTER_BITS);
 }
 
-/* When p gets its filter again though nothing changed; spread by peer so that they do not all fall into one turn. */
-static uint64_t
-refresh_at(const struct sl_router *r, const struct sl_route_peer *p)
+/* When p gets its filter again though nothing changed; spread by peer so that they do not all fall
+ * into one turn. */
+static uint64_t refresh_at(const struct sl_router *r, const struct sl_route_peer *p)
 {
 	if (!r->config.filter_refresh_us || !p->filter_sent)
 		return UINT64_MAX;
@@ -207,8 +210,7 @@ refresh_at(const struct sl_router *r, const struct sl_route_peer *p)
 }
 
 /* Sends p what it is owed; returns when to look again. */
-static uint64_t
-serve(struct sl_router *r, struct sl_route_peer *p)
+static uint64_t serve(struct sl_router *r, struct sl_route_peer *p)
 {
 	uint64_t due = p->filter_us + r->config.filter_debounce_us, refresh = refresh_at(r, p);
 	bool owed = p->filter_wanted || r->now_us >= refresh;
@@ -218,7 +220,8 @@ serve(struct sl_router *r, struct sl_route_peer *p)
 		return refresh;
 	if (p->filter_tried && r->now_us < due)
 		return due < refresh ? due : refresh;
-	/* The tree first: a parent takes up a new child's filter only when one arrives after the announce. */
+	/* The tree first: a parent takes up a new child's filter only when one arrives after the
+	 * announce. */
 	if (p->announce_pending)
 		return p->announced_us + r->config.announce_min_interval_us;
 	sl_filter_outgoing(r, p, bits);
@@ -229,8 +232,7 @@ serve(struct sl_router *r, struct sl_route_peer *p)
 	return p->filter_wanted ? p->filter_us + r->config.filter_debounce_us : refresh_at(r, p);
 }
 
-uint64_t
-sl_filter_tick(struct sl_router *r)
+uint64_t sl_filter_tick(struct sl_router *r)
 {
 	uint64_t next = UINT64_MAX;
 
@@ -243,8 +245,7 @@ sl_filter_tick(struct sl_router *r)
 	return next;
 }
 
-double
-sl_filter_mesh_size(const struct sl_router *r)
+double sl_filter_mesh_size(const struct sl_router *r)
 {
 	uint8_t all[SL_FILTER_BYTES] = {0};
 	struct sl_filter_hash h;
@@ -254,5 +255,6 @@ sl_filter_mesh_size(const struct sl_router *r)
 	for (uint32_t i = 0; i < r->active_count; i++)
 		if (r->active[i]->has_filter)
 			or_into(all, r->active[i]->filter);
-	return sl_filter_estimate(sl_filter_count(all), SL_FILTER_HASHES, r->config.max_inbound_fpr);
+	return sl_filter_estimate(
+		sl_filter_count(all), SL_FILTER_HASHES, r->config.max_inbound_fpr);
 }

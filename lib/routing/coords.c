@@ -10,9 +10,8 @@
 #define SMALL 64
 #define STEP 8192 /* entries of a sweep done at once */
 
-int
-sl_coords_init(struct sl_coords *c, uint32_t capacity, uint32_t ttl_s, const struct sl_node_addr *self,
-	const uint64_t key[2], struct sl_limbo *limbo)
+int sl_coords_init(struct sl_coords *c, uint32_t capacity, uint32_t ttl_s,
+	const struct sl_node_addr *self, const uint64_t key[2], struct sl_limbo *limbo)
 {
 	uint32_t buckets = 1;
 
@@ -44,8 +43,7 @@ sl_coords_init(struct sl_coords *c, uint32_t capacity, uint32_t ttl_s, const str
 	return 0;
 }
 
-void
-sl_coords_fini(struct sl_coords *c)
+void sl_coords_fini(struct sl_coords *c)
 {
 	for (uint32_t i = 0; c->entries && i < c->capacity; i++)
 		free((void *)(uintptr_t)c->entries[i].data);
@@ -57,23 +55,21 @@ sl_coords_fini(struct sl_coords *c)
 	memset(c, 0, sizeof(*c));
 }
 
-static uint32_t *
-bucket(const struct sl_coords *c, uint64_t hash, unsigned which)
+static uint32_t *bucket(const struct sl_coords *c, uint64_t hash, unsigned which)
 {
 	uint32_t b = (uint32_t)(which ? hash >> 28 : hash) & c->bucket_mask;
 
 	return c->slots + (size_t)b * WAYS;
 }
 
-static uint32_t
-tag_of(uint64_t hash)
+static uint32_t tag_of(uint64_t hash)
 {
 	return (uint32_t)(hash >> 56) << 24;
 }
 
 /* The slot that holds key, NULL when absent. */
-static uint32_t *
-find_slot(const struct sl_coords *c, const uint8_t *key, uint64_t hash, uint32_t *id, const struct sl_coord_data **data)
+static uint32_t *find_slot(const struct sl_coords *c, const uint8_t *key, uint64_t hash,
+	uint32_t *id, const struct sl_coord_data **data)
 {
 	const uint32_t tag = tag_of(hash);
 
@@ -97,9 +93,9 @@ find_slot(const struct sl_coords *c, const uint8_t *key, uint64_t hash, uint32_t
 	return NULL;
 }
 
-const struct sl_coord_data *
-sl_coords_lookup(const struct sl_coords *c, const uint8_t key[SL_NODE_ADDR_BYTES], uint64_t hash, uint32_t now_s,
-	uint32_t *id, uint32_t *serial)
+const struct sl_coord_data *sl_coords_lookup(const struct sl_coords *c,
+	const uint8_t key[SL_NODE_ADDR_BYTES], uint64_t hash, uint32_t now_s, uint32_t *id,
+	uint32_t *serial)
 {
 	const struct sl_coord_data *d;
 	const struct sl_coord_entry *e;
@@ -110,21 +106,22 @@ sl_coords_lookup(const struct sl_coords *c, const uint8_t key[SL_NODE_ADDR_BYTES
 	if (sl_coord_expired(c, __atomic_load_n(&e->used_s, __ATOMIC_RELAXED), now_s))
 		return NULL;
 	/*
-	 * Serial first, then the contents that are returned: control stores contents, then serial, so an answer made from
-	 * newer contents may carry the older serial (and is given up early) but never the other way round.
+	 * Serial first, then the contents that are returned: control stores contents, then serial,
+	 * so an answer made from newer contents may carry the older serial (and is given up early)
+	 * but never the other way round.
 	 */
 	*serial = __atomic_load_n(&e->serial, __ATOMIC_ACQUIRE);
 	d = __atomic_load_n(&e->data, __ATOMIC_ACQUIRE);
 	return d && sl_node_same(&d->key, (const struct sl_node_addr *)key) ? d : NULL;
 }
 
-static void
-entry_drop(struct sl_coords *c, uint32_t id)
+static void entry_drop(struct sl_coords *c, uint32_t id)
 {
 	struct sl_coord_entry *e = &c->entries[id];
 	const struct sl_coord_data *d = e->data, *found;
 	uint32_t found_id, at = c->place[id], last = c->dense[c->count - 1];
-	uint32_t *slot = find_slot(c, d->key.bytes, sl_node_hash(d->key.bytes, c->key), &found_id, &found);
+	uint32_t *slot =
+		find_slot(c, d->key.bytes, sl_node_hash(d->key.bytes, c->key), &found_id, &found);
 
 	if (slot)
 		__atomic_store_n(slot, 0, __ATOMIC_RELEASE);
@@ -136,8 +133,7 @@ entry_drop(struct sl_coords *c, uint32_t id)
 	sl_limbo_put(c->limbo, (void *)(uintptr_t)d);
 }
 
-static uint32_t
-random_below(struct sl_coords *c, uint32_t bound)
+static uint32_t random_below(struct sl_coords *c, uint32_t bound)
 {
 	c->random ^= c->random << 13;
 	c->random ^= c->random >> 7;
@@ -145,8 +141,7 @@ random_below(struct sl_coords *c, uint32_t bound)
 	return (uint32_t)(((c->random >> 32) * bound) >> 32);
 }
 
-static void
-evict_one(struct sl_coords *c, uint32_t now_s)
+static void evict_one(struct sl_coords *c, uint32_t now_s)
 {
 	bool all = c->count <= SMALL;
 	uint32_t victim = SL_COORD_NONE, oldest = 0;
@@ -167,8 +162,7 @@ evict_one(struct sl_coords *c, uint32_t now_s)
 }
 
 /* An empty slot in the emptier of the key's two buckets; makes room when both are full. */
-static uint32_t *
-free_slot(struct sl_coords *c, uint64_t hash, uint32_t now_s)
+static uint32_t *free_slot(struct sl_coords *c, uint64_t hash, uint32_t now_s)
 {
 	uint32_t *best = NULL, victim = SL_COORD_NONE, oldest = 0;
 	unsigned best_free = 0;
@@ -185,7 +179,8 @@ free_slot(struct sl_coords *c, uint64_t hash, uint32_t now_s)
 				continue;
 			}
 			uint32_t id = (slot[i] & ID_MASK) - 1;
-			uint32_t age = now_s - __atomic_load_n(&c->entries[id].used_s, __ATOMIC_RELAXED);
+			uint32_t age =
+				now_s - __atomic_load_n(&c->entries[id].used_s, __ATOMIC_RELAXED);
 
 			if (victim == SL_COORD_NONE || ((int32_t)age > 0 && age > oldest)) {
 				victim = id;
@@ -204,8 +199,7 @@ free_slot(struct sl_coords *c, uint64_t hash, uint32_t now_s)
 	return free_slot(c, hash, now_s);
 }
 
-static bool
-same_path(const struct sl_coord_data *d, const uint8_t *wire, uint32_t len)
+static bool same_path(const struct sl_coord_data *d, const uint8_t *wire, uint32_t len)
 {
 	if (d->len != len)
 		return false;
@@ -215,8 +209,8 @@ same_path(const struct sl_coord_data *d, const uint8_t *wire, uint32_t len)
 	return true;
 }
 
-static struct sl_coord_data *
-data_create(const struct sl_coords *c, const struct sl_node_addr *key, const uint8_t *wire, uint32_t len)
+static struct sl_coord_data *data_create(const struct sl_coords *c, const struct sl_node_addr *key,
+	const uint8_t *wire, uint32_t len)
 {
 	struct sl_coord_data *d = malloc(sizeof(*d) + len * sizeof(d->path[0]));
 
@@ -233,9 +227,8 @@ data_create(const struct sl_coords *c, const struct sl_node_addr *key, const uin
 	return d;
 }
 
-int
-sl_coords_insert(struct sl_coords *c, const struct sl_node_addr *key, const uint8_t *wire, uint32_t len,
-	uint16_t path_mtu, uint32_t now_s)
+int sl_coords_insert(struct sl_coords *c, const struct sl_node_addr *key, const uint8_t *wire,
+	uint32_t len, uint16_t path_mtu, uint32_t now_s)
 {
 	const uint64_t hash = sl_node_hash(key->bytes, c->key);
 	const struct sl_coord_data *old = NULL;
@@ -278,8 +271,7 @@ sl_coords_insert(struct sl_coords *c, const struct sl_node_addr *key, const uint
 	return 0;
 }
 
-bool
-sl_coords_remove(struct sl_coords *c, const struct sl_node_addr *key)
+bool sl_coords_remove(struct sl_coords *c, const struct sl_node_addr *key)
 {
 	const struct sl_coord_data *d;
 	uint32_t id;
@@ -291,10 +283,10 @@ sl_coords_remove(struct sl_coords *c, const struct sl_node_addr *key)
 }
 
 /* One sweep for at most budget entries; returns what is left of the budget. */
-static uint32_t
-sweep_step(struct sl_coords *c, struct sl_coord_sweep *s, uint32_t budget)
+static uint32_t sweep_step(struct sl_coords *c, struct sl_coord_sweep *s, uint32_t budget)
 {
-	/* Downwards: a removal moves the last entry into the gap, and that one was looked at or is newer. */
+	/* Downwards: a removal moves the last entry into the gap, and that one was looked at or is
+	 * newer. */
 	if (s->cursor > c->count)
 		s->cursor = c->count;
 	while (s->cursor && budget) {
@@ -304,15 +296,16 @@ sweep_step(struct sl_coords *c, struct sl_coord_sweep *s, uint32_t budget)
 		budget--;
 		if ((int32_t)(c->born[id] - s->order) > 0)
 			continue;
-		if ((s->with_self && d->has_self) || (s->other_roots && !sl_node_same(&d->path[0], &s->root)))
+		if ((s->with_self && d->has_self) ||
+			(s->other_roots && !sl_node_same(&d->path[0], &s->root)))
 			entry_drop(c, id);
 	}
 	s->active = s->cursor != 0;
 	return budget;
 }
 
-void
-sl_coords_invalidate(struct sl_coords *c, bool with_self, const struct sl_node_addr *other_than)
+void sl_coords_invalidate(
+	struct sl_coords *c, bool with_self, const struct sl_node_addr *other_than)
 {
 	struct sl_coord_sweep *s = NULL, *oldest = NULL;
 
@@ -324,7 +317,7 @@ sl_coords_invalidate(struct sl_coords *c, bool with_self, const struct sl_node_a
 		if (!t->active)
 			s = t;
 		else if (t->with_self == with_self && t->other_roots == (other_than != NULL) &&
-			(!other_than || sl_node_same(&t->root, other_than))) {
+			 (!other_than || sl_node_same(&t->root, other_than))) {
 			s = t; /* the same once more: start it over */
 			break;
 		} else if (!oldest || (int32_t)(t->order - oldest->order) < 0)
@@ -344,8 +337,7 @@ sl_coords_invalidate(struct sl_coords *c, bool with_self, const struct sl_node_a
 	sweep_step(c, s, STEP);
 }
 
-bool
-sl_coords_work(struct sl_coords *c, uint32_t budget, bool expire, uint32_t now_s)
+bool sl_coords_work(struct sl_coords *c, uint32_t budget, bool expire, uint32_t now_s)
 {
 	bool more = false;
 
@@ -361,19 +353,20 @@ sl_coords_work(struct sl_coords *c, uint32_t budget, bool expire, uint32_t now_s
 			c->expiry_cursor = c->count;
 		uint32_t id = c->dense[--c->expiry_cursor];
 
-		if (sl_coord_expired(c, __atomic_load_n(&c->entries[id].used_s, __ATOMIC_RELAXED), now_s))
+		if (sl_coord_expired(
+			    c, __atomic_load_n(&c->entries[id].used_s, __ATOMIC_RELAXED), now_s))
 			entry_drop(c, id);
 	}
 	return more;
 }
 
-size_t
-sl_coords_bytes(const struct sl_coords *c)
+size_t sl_coords_bytes(const struct sl_coords *c)
 {
 	size_t n = (size_t)c->capacity * (sizeof(*c->entries) + 3 * sizeof(uint32_t)) +
-		((size_t)c->bucket_mask + 1) * WAYS * sizeof(*c->slots);
+		   ((size_t)c->bucket_mask + 1) * WAYS * sizeof(*c->slots);
 
 	for (uint32_t i = 0; i < c->count; i++)
-		n += sizeof(struct sl_coord_data) + c->entries[c->dense[i]].data->len * sizeof(struct sl_node_addr) + 8;
+		n += sizeof(struct sl_coord_data) +
+		     c->entries[c->dense[i]].data->len * sizeof(struct sl_node_addr) + 8;
 	return n;
 }

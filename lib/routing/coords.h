@@ -2,16 +2,19 @@
 #ifndef SL_ROUTING_COORDS_H
 #define SL_ROUTING_COORDS_H
 /*
- * The coordinate cache: destination -> coordinates, with a lifetime that every use renews. Routing facts, section 8.
+ * The coordinate cache: destination -> coordinates, with a lifetime that every use renews. Routing
+ * facts, section 8.
  *
- * Control inserts, replaces and removes; workers look up without locks. What a look-up returns is immutable and stays
- * until the worker reports quiescent. Each entry has a number (`id`) and a serial that changes whenever the entry gets
- * other contents or goes: a worker that remembers (id, serial) sees with one load whether its answer still stands.
+ * Control inserts, replaces and removes; workers look up without locks. What a look-up returns is
+ * immutable and stays until the worker reports quiescent. Each entry has a number (`id`) and a
+ * serial that changes whenever the entry gets other contents or goes: a worker that remembers (id,
+ * serial) sees with one load whether its answer still stands.
  *
- * Table: buckets of 16 slots (one cache line), each key in one of two buckets; a slot is [tag : 8 | id + 1 : 24]. At most
- * half the slots are in use, so both buckets full is an accident of 2^-30 or somebody's work; the oldest of them goes.
- * Eviction at capacity: the oldest of a sample of 32 (of all, up to 64 entries). Oldest use first takes expired ones
- * first, as use and expiry are one time stamp.
+ * Table: buckets of 16 slots (one cache line), each key in one of two buckets; a slot is [tag : 8 |
+ * id + 1 : 24]. At most half the slots are in use, so both buckets full is an accident of 2^-30 or
+ * somebody's work; the oldest of them goes. Eviction at capacity: the oldest of a sample of 32 (of
+ * all, up to 64 entries). Oldest use first takes expired ones first, as use and expiry are one time
+ * stamp.
  */
 #include "filter.h"
 #include "limbo.h"
@@ -26,14 +29,15 @@ struct sl_coord_data {
 	uint32_t learned_s;
 	uint16_t path_mtu; /* of a lookup response; 0 = none */
 	uint16_t len;
-	bool has_self; /* our own address is in it */
+	bool has_self;		    /* our own address is in it */
 	struct sl_node_addr path[]; /* root first */
 };
 
 struct sl_coord_entry {
-	const struct sl_coord_data *data; /* control writes (release), workers read (acquire); NULL = free */
-	uint32_t serial;		  /* control writes (release), workers read (acquire) */
-	uint32_t used_s;		  /* last use, router's seconds: control and workers write (relaxed) */
+	const struct sl_coord_data
+		*data;	 /* control writes (release), workers read (acquire); NULL = free */
+	uint32_t serial; /* control writes (release), workers read (acquire) */
+	uint32_t used_s; /* last use, router's seconds: control and workers write (relaxed) */
 };
 
 struct sl_coords {
@@ -62,20 +66,24 @@ struct sl_coords {
 	uint64_t evicted;
 };
 
-int sl_coords_init(struct sl_coords *c, uint32_t capacity, uint32_t ttl_s, const struct sl_node_addr *self,
-	const uint64_t key[2], struct sl_limbo *limbo) SL_MUST_CHECK;
+int sl_coords_init(struct sl_coords *c, uint32_t capacity, uint32_t ttl_s,
+	const struct sl_node_addr *self, const uint64_t key[2],
+	struct sl_limbo *limbo) SL_MUST_CHECK;
 void sl_coords_fini(struct sl_coords *c);
 
 /*
- * wire: len * 16 bytes, the node first. path_mtu 0 keeps what an older entry knew. 0; -EINVAL (empty, too long, or the
- * first entry is not the key: see section 8 on why that happens); -ENOMEM.
+ * wire: len * 16 bytes, the node first. path_mtu 0 keeps what an older entry knew. 0; -EINVAL
+ * (empty, too long, or the first entry is not the key: see section 8 on why that happens); -ENOMEM.
  */
-int sl_coords_insert(struct sl_coords *c, const struct sl_node_addr *key, const uint8_t *wire, uint32_t len,
-	uint16_t path_mtu, uint32_t now_s) SL_MUST_CHECK;
+int sl_coords_insert(struct sl_coords *c, const struct sl_node_addr *key, const uint8_t *wire,
+	uint32_t len, uint16_t path_mtu, uint32_t now_s) SL_MUST_CHECK;
 bool sl_coords_remove(struct sl_coords *c, const struct sl_node_addr *key);
-/* Entries that contain our address, or whose root is not `other_than` (NULL = any root stays). Large caches in steps. */
-void sl_coords_invalidate(struct sl_coords *c, bool with_self, const struct sl_node_addr *other_than);
-/* Does at most `budget` entries of pending work (invalidation; expiry when `expire`). True while more is pending. */
+/* Entries that contain our address, or whose root is not `other_than` (NULL = any root stays).
+ * Large caches in steps. */
+void sl_coords_invalidate(
+	struct sl_coords *c, bool with_self, const struct sl_node_addr *other_than);
+/* Does at most `budget` entries of pending work (invalidation; expiry when `expire`). True while
+ * more is pending. */
 bool sl_coords_work(struct sl_coords *c, uint32_t budget, bool expire, uint32_t now_s);
 /* Bytes held, for sizing. */
 size_t sl_coords_bytes(const struct sl_coords *c);
@@ -83,18 +91,17 @@ size_t sl_coords_bytes(const struct sl_coords *c);
 /* --- any lcore --- */
 
 /* NULL when absent or expired; does not renew. *id names the entry, *serial its contents. */
-const struct sl_coord_data *sl_coords_lookup(const struct sl_coords *c, const uint8_t key[SL_NODE_ADDR_BYTES],
-	uint64_t hash, uint32_t now_s, uint32_t *id, uint32_t *serial);
+const struct sl_coord_data *sl_coords_lookup(const struct sl_coords *c,
+	const uint8_t key[SL_NODE_ADDR_BYTES], uint64_t hash, uint32_t now_s, uint32_t *id,
+	uint32_t *serial);
 
-static inline bool
-sl_coord_expired(const struct sl_coords *c, uint32_t used_s, uint32_t now_s)
+static inline bool sl_coord_expired(const struct sl_coords *c, uint32_t used_s, uint32_t now_s)
 {
 	return (int32_t)(now_s - used_s) > 0 && now_s - used_s > c->ttl_s;
 }
 
 /* Renews entry id; a store only when the second changed, so that hot entries' lines stay shared. */
-static inline void
-sl_coord_use(const struct sl_coords *c, uint32_t id, uint32_t now_s)
+static inline void sl_coord_use(const struct sl_coords *c, uint32_t id, uint32_t now_s)
 {
 	uint32_t *used_s = &c->entries[id].used_s;
 

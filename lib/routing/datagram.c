@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams that control handles, what is learned from them, and the error signals: routing facts, sections 8 to 10. */
+/* Datagrams that control handles, what is learned from them, and the error signals: routing facts,
+ * sections 8 to 10. */
 #include "router.h"
 
 #include <errno.h>
@@ -7,8 +8,7 @@
 #define SIGNAL_INTERVAL_US 100000
 #define SIGNAL_COORDS_MAX SL_PATH_MAX
 
-struct sl_hop
-sl_router_hop(struct sl_router *r, const struct sl_node_addr *dest)
+struct sl_hop sl_router_hop(struct sl_router *r, const struct sl_node_addr *dest)
 {
 	const uint8_t *one = dest->bytes;
 	struct sl_hop hop;
@@ -17,38 +17,39 @@ sl_router_hop(struct sl_router *r, const struct sl_node_addr *dest)
 	return hop;
 }
 
-/* --- learning --------------------------------------------------------------------------------------------------- */
+/* --- learning
+ * ---------------------------------------------------------------------------------------------------
+ */
 
-static void
-learn_one(struct sl_router *r, const uint8_t *key, const uint8_t *wire, uint16_t count)
+static void learn_one(struct sl_router *r, const uint8_t *key, const uint8_t *wire, uint16_t count)
 {
 	struct sl_node_addr addr;
 
 	memcpy(&addr, key, sizeof(addr));
 	if (!count || sl_node_same(&addr, &r->tree.self))
 		return;
-	/* An initiator without the destination's coordinates fills in its own: nothing wrong with the datagram. */
+	/* An initiator without the destination's coordinates fills in its own: nothing wrong with
+	 * the datagram. */
 	if (sl_coords_insert(&r->coords, &addr, wire, count, 0, sl_router_seconds(r)) == 0)
 		sl_route_count(r, SL_ROUTE_COORDS_LEARNED);
 	else
 		sl_route_count(r, SL_ROUTE_COORDS_REFUSED);
 }
 
-static void
-learn(struct sl_router *r, const uint8_t *msg, size_t len)
+static void learn(struct sl_router *r, const uint8_t *msg, size_t len)
 {
 	const uint8_t *payload = msg + SL_DATAGRAM_PAYLOAD;
 	size_t payload_len = len - SL_DATAGRAM_HEADER_BYTES;
 	struct sl_coords_seen seen;
 
-	if (!sl_payload_may_carry_coords(payload, payload_len) || !sl_payload_coords(&seen, payload, payload_len))
+	if (!sl_payload_may_carry_coords(payload, payload_len) ||
+		!sl_payload_coords(&seen, payload, payload_len))
 		return;
 	learn_one(r, msg + SL_DATAGRAM_SRC, seen.src, seen.src_count);
 	learn_one(r, msg + SL_DATAGRAM_DEST, seen.dest, seen.dest_count);
 }
 
-void
-sl_router_learn(struct sl_router *r, const uint8_t *msg, size_t len, uint64_t now_us)
+void sl_router_learn(struct sl_router *r, const uint8_t *msg, size_t len, uint64_t now_us)
 {
 	r->now_us = now_us;
 	if (len >= SL_DATAGRAM_HEADER_BYTES && msg[0] == SL_MSG_DATAGRAM)
@@ -56,15 +57,17 @@ sl_router_learn(struct sl_router *r, const uint8_t *msg, size_t len, uint64_t no
 	sl_router_settle(r);
 }
 
-/* --- signals ---------------------------------------------------------------------------------------------------- */
+/* --- signals
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 /* Coordinates of dest as we have them, node first; 0 when there are none. */
-static uint16_t
-known_coords(const struct sl_router *r, const struct sl_node_addr *dest, uint8_t *wire)
+static uint16_t known_coords(
+	const struct sl_router *r, const struct sl_node_addr *dest, uint8_t *wire)
 {
 	uint32_t id, serial;
-	const struct sl_coord_data *d = sl_coords_lookup(&r->coords, dest->bytes, sl_node_hash(dest->bytes, r->coords.key),
-		sl_router_seconds(r), &id, &serial);
+	const struct sl_coord_data *d = sl_coords_lookup(&r->coords, dest->bytes,
+		sl_node_hash(dest->bytes, r->coords.key), sl_router_seconds(r), &id, &serial);
 
 	if (!d)
 		return 0;
@@ -74,11 +77,10 @@ known_coords(const struct sl_router *r, const struct sl_node_addr *dest, uint8_t
 }
 
 /*
- * Tells the source of a datagram that its destination cannot be reached. One signal per destination and 100 ms; the slot
- * is used up even if there is no way back.
+ * Tells the source of a datagram that its destination cannot be reached. One signal per destination
+ * and 100 ms; the slot is used up even if there is no way back.
  */
-static void
-send_signal(struct sl_router *r, const uint8_t *msg, struct sl_signal *s)
+static void send_signal(struct sl_router *r, const uint8_t *msg, struct sl_signal *s)
 {
 	uint8_t out[SL_DATAGRAM_HEADER_BYTES + 40 + 16 * SIGNAL_COORDS_MAX];
 	struct sl_node_addr source;
@@ -100,12 +102,12 @@ send_signal(struct sl_router *r, const uint8_t *msg, struct sl_signal *s)
 	/* path_mtu stays at the maximum, not folded with the first link (9.5). */
 	sl_datagram_build(out, r->config.default_ttl, UINT16_MAX, &r->tree.self, &source);
 	len = sl_signal_build(out + SL_DATAGRAM_PAYLOAD, sizeof(out) - SL_DATAGRAM_PAYLOAD, s);
-	if (len && sl_router_send(r, r->peers[hop.peer_id], out, SL_DATAGRAM_HEADER_BYTES + len, 0) == 0)
+	if (len && sl_router_send(
+			   r, r->peers[hop.peer_id], out, SL_DATAGRAM_HEADER_BYTES + len, 0) == 0)
 		sl_route_count(r, SL_ROUTE_SIGNAL_TX);
 }
 
-static void
-no_hop(struct sl_router *r, const uint8_t *msg)
+static void no_hop(struct sl_router *r, const uint8_t *msg)
 {
 	uint8_t wire[16 * SIGNAL_COORDS_MAX];
 	struct sl_node_addr dest;
@@ -117,12 +119,12 @@ no_hop(struct sl_router *r, const uint8_t *msg)
 		s.type = SL_SIGNAL_PATH_BROKEN;
 		s.coords = wire;
 	}
-	sl_route_count(r, s.coords_count ? SL_ROUTE_DATAGRAM_NO_ROUTE : SL_ROUTE_DATAGRAM_NO_COORDS);
+	sl_route_count(
+		r, s.coords_count ? SL_ROUTE_DATAGRAM_NO_ROUTE : SL_ROUTE_DATAGRAM_NO_COORDS);
 	send_signal(r, msg, &s);
 }
 
-static void
-too_big(struct sl_router *r, const uint8_t *msg, uint16_t mtu)
+static void too_big(struct sl_router *r, const uint8_t *msg, uint16_t mtu)
 {
 	struct sl_signal s = {.type = SL_SIGNAL_MTU_EXCEEDED, .mtu = mtu};
 
@@ -130,8 +132,8 @@ too_big(struct sl_router *r, const uint8_t *msg, uint16_t mtu)
 	send_signal(r, msg, &s);
 }
 
-void
-sl_router_too_big(struct sl_router *r, const uint8_t *msg, size_t len, uint16_t mtu, uint64_t now_us)
+void sl_router_too_big(
+	struct sl_router *r, const uint8_t *msg, size_t len, uint16_t mtu, uint64_t now_us)
 {
 	r->now_us = now_us;
 	if (len >= SL_DATAGRAM_HEADER_BYTES && msg[0] == SL_MSG_DATAGRAM)
@@ -139,10 +141,12 @@ sl_router_too_big(struct sl_router *r, const uint8_t *msg, size_t len, uint16_t 
 	sl_router_settle(r);
 }
 
-/* --- forwarding -------------------------------------------------------------------------------------------------- */
+/* --- forwarding
+ * --------------------------------------------------------------------------------------------------
+ */
 
-static void
-forward(struct sl_router *r, uint8_t *msg, size_t len, uint8_t flags, const struct sl_hop *hop)
+static void forward(
+	struct sl_router *r, uint8_t *msg, size_t len, uint8_t flags, const struct sl_hop *hop)
 {
 	struct sl_route_peer *p = r->peers[hop->peer_id];
 	/* Built anew at each hop: of the incoming flags only CE goes on (W6). */
@@ -163,8 +167,8 @@ forward(struct sl_router *r, uint8_t *msg, size_t len, uint8_t flags, const stru
 		sl_route_count(r, SL_ROUTE_DATAGRAM_SEND_FAILED);
 }
 
-static void
-datagram(struct sl_router *r, uint32_t from_peer, uint8_t *msg, size_t len, uint8_t flags)
+static void datagram(
+	struct sl_router *r, uint32_t from_peer, uint8_t *msg, size_t len, uint8_t flags)
 {
 	struct sl_node_addr dest;
 	struct sl_hop hop;
@@ -190,8 +194,8 @@ datagram(struct sl_router *r, uint32_t from_peer, uint8_t *msg, size_t len, uint
 	forward(r, msg, len, flags, &hop);
 }
 
-void
-sl_router_datagram(struct sl_router *r, uint32_t from_peer, uint8_t *msg, size_t len, uint8_t flags, uint64_t now_us)
+void sl_router_datagram(struct sl_router *r, uint32_t from_peer, uint8_t *msg, size_t len,
+	uint8_t flags, uint64_t now_us)
 {
 	r->now_us = now_us;
 	if (len < SL_DATAGRAM_HEADER_BYTES || msg[0] != SL_MSG_DATAGRAM)
@@ -201,9 +205,8 @@ sl_router_datagram(struct sl_router *r, uint32_t from_peer, uint8_t *msg, size_t
 	sl_router_settle(r);
 }
 
-int
-sl_router_originate(struct sl_router *r, const struct sl_node_addr *dest, const uint8_t *payload, size_t len,
-	uint64_t now_us)
+int sl_router_originate(struct sl_router *r, const struct sl_node_addr *dest,
+	const uint8_t *payload, size_t len, uint64_t now_us)
 {
 	struct sl_hop hop;
 	int rc;
@@ -215,10 +218,12 @@ sl_router_originate(struct sl_router *r, const struct sl_node_addr *dest, const 
 	if (hop.kind != SL_HOP_PEER || !r->peers[hop.peer_id])
 		return -ENETUNREACH;
 	/* The origin folds its first link too (9.4). */
-	sl_datagram_build(r->scratch, r->config.default_ttl, hop.mtu ? hop.mtu : UINT16_MAX, &r->tree.self, dest);
+	sl_datagram_build(r->scratch, r->config.default_ttl, hop.mtu ? hop.mtu : UINT16_MAX,
+		&r->tree.self, dest);
 	if (len)
 		memcpy(r->scratch + SL_DATAGRAM_PAYLOAD, payload, len);
-	rc = sl_router_send(r, r->peers[hop.peer_id], r->scratch, SL_DATAGRAM_HEADER_BYTES + len, 0);
+	rc = sl_router_send(
+		r, r->peers[hop.peer_id], r->scratch, SL_DATAGRAM_HEADER_BYTES + len, 0);
 	sl_router_settle(r);
 	return rc;
 }

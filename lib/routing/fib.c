@@ -2,11 +2,12 @@
 /*
  * Burst look-ups and what a worker remembers of them.
  *
- * A remembered answer stands while the entry of the coordinate cache it was made from is the same and alive (one load)
- * and either no snapshot came since (one compare) or none of the changes since touches it (stands(), tens of ns). Costs
- * change with every report of every peer and have no part in that: an answer is made anew after COST_AGE_S to
- * COST_AGE_S + 3 seconds, spread by address, and is meanwhile a peer that is strictly closer all the same.
- * "No route" and "no coordinates" are never remembered: those frames go to control anyhow.
+ * A remembered answer stands while the entry of the coordinate cache it was made from is the same
+ * and alive (one load) and either no snapshot came since (one compare) or none of the changes since
+ * touches it (stands(), tens of ns). Costs change with every report of every peer and have no part
+ * in that: an answer is made anew after COST_AGE_S to COST_AGE_S + 3 seconds, spread by address,
+ * and is meanwhile a peer that is strictly closer all the same. "No route" and "no coordinates" are
+ * never remembered: those frames go to control anyhow.
  */
 #include "nexthop.h"
 
@@ -26,71 +27,71 @@ struct hop_entry {
 };
 _Static_assert(sizeof(struct hop_entry) == 32, "two to a cache line");
 
-/* Two ways; an entry that was never filled has epoch 0. */
-struct hop_pair {
-	struct hop_entry way[2];
+/* An entry that was never filled has epoch 0. */
+enum { WAYS = 4 };
+struct hop_set {
+	struct hop_entry way[WAYS];
 } __attribute__((aligned(64)));
 
 struct sl_hop_cache {
-	struct hop_pair *pairs;
+	struct hop_set *sets;
 	uint32_t mask;
 };
 
-struct sl_hop_cache *
-sl_hop_cache_create(uint32_t entries)
+struct sl_hop_cache *sl_hop_cache_create(uint32_t entries)
 {
 	struct sl_hop_cache *c = malloc(sizeof(*c));
-	uint32_t pairs = 1;
+	uint32_t sets = 1;
 
 	if (!c)
 		goto no_memory;
-	while (pairs * 2 < entries && pairs < 1u << 26)
-		pairs *= 2;
-	c->mask = pairs - 1;
-	c->pairs = aligned_alloc(64, (size_t)pairs * sizeof(*c->pairs));
-	if (!c->pairs)
-		goto no_pairs;
-	memset(c->pairs, 0, (size_t)pairs * sizeof(*c->pairs));
+	while (sets * WAYS < entries && sets < 1u << 26)
+		sets *= 2;
+	c->mask = sets - 1;
+	c->sets = aligned_alloc(64, (size_t)sets * sizeof(*c->sets));
+	if (!c->sets)
+		goto no_sets;
+	memset(c->sets, 0, (size_t)sets * sizeof(*c->sets));
 	return c;
-no_pairs:
+no_sets:
 	free(c);
 no_memory:
 	errno = ENOMEM;
 	return NULL;
 }
 
-void
-sl_hop_cache_destroy(struct sl_hop_cache *c)
+void sl_hop_cache_destroy(struct sl_hop_cache *c)
 {
 	if (!c)
 		return;
-	free(c->pairs);
+	free(c->sets);
 	free(c);
 }
 
-static bool
-newer(uint32_t a, uint32_t b)
+static bool newer(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) > 0;
 }
 
 /* Did any row of this destination change after `since`? */
-static bool
-rows_changed(const struct sl_fib *f, const struct sl_coord_data *d, uint32_t since)
+static bool rows_changed(const struct sl_fib *f, const struct sl_coord_data *d, uint32_t since)
 {
 	unsigned k = f->body->has_odd ? UINT8_MAX : SL_FILTER_HASHES;
 
 	for (unsigned i = 0; i < k; i++)
-		if (newer(__atomic_load_n(&f->matrix->row_epoch[sl_filter_bit(&d->hash, i)], __ATOMIC_RELAXED), since))
+		if (newer(__atomic_load_n(&f->matrix->row_epoch[sl_filter_bit(&d->hash, i)],
+				  __ATOMIC_RELAXED),
+			    since))
 			return true;
 	return false;
 }
 
 /* Snapshots came since the answer was confirmed: does any of their changes touch it? */
-static bool
-touched(const struct sl_fib *f, const struct hop_entry *h, uint64_t hash, uint32_t coord_id)
+static bool touched(
+	const struct sl_fib *f, const struct hop_entry *h, uint64_t hash, uint32_t coord_id)
 {
-	const struct sl_coord_data *d = __atomic_load_n(&f->coords->entries[coord_id].data, __ATOMIC_ACQUIRE);
+	const struct sl_coord_data *d =
+		__atomic_load_n(&f->coords->entries[coord_id].data, __ATOMIC_ACQUIRE);
 
 	if (!newer(h->epoch, f->floor))
 		return true;
@@ -101,17 +102,18 @@ touched(const struct sl_fib *f, const struct hop_entry *h, uint64_t hash, uint32
 	for (uint32_t i = 0; i < f->recent_count; i++) {
 		const struct sl_fib_change *c = &f->recent[i];
 
-		/* A peer moved, perhaps the one of the answer: it matters if it competes, by its filter or down the tree. */
+		/* The peer of the answer changed, or one that competes: by its filter or down the
+		 * tree. */
 		if (newer(c->epoch, h->epoch) && c->peer_id < f->body->id_limit &&
-			((h->coord_id & BY_TREE) || sl_fib_claims(f, c->peer_id, d)))
+			(c->peer_id == h->peer_id || (h->coord_id & BY_TREE) ||
+				sl_fib_claims(f, c->peer_id, d)))
 			return true;
 	}
 	return false;
 }
 
 /* Does what is remembered still stand? Renews the coordinates it rests on. */
-static bool
-stands(const struct sl_fib *f, struct hop_entry *h, uint64_t hash, uint32_t now_s)
+static bool stands(const struct sl_fib *f, struct hop_entry *h, uint64_t hash, uint32_t now_s)
 {
 	const struct sl_fib_peer *p;
 	const struct sl_coord_entry *e;
@@ -143,24 +145,25 @@ stands(const struct sl_fib *f, struct hop_entry *h, uint64_t hash, uint32_t now_
 	return true;
 }
 
-static void
-remember(struct hop_pair *pair, const uint8_t *dest, const struct sl_fib_answer *a, uint32_t epoch, uint32_t now_s)
+/* `stale`: where the destination already has a place, or NULL. */
+static void remember(struct hop_set *set, struct hop_entry *stale, const uint8_t *dest,
+	const struct sl_fib_answer *a, uint32_t epoch, uint32_t now_s)
 {
-	struct hop_entry *h = &pair->way[0];
+	struct hop_entry *h = stale ? stale : &set->way[0];
 
-	/* The same destination's place, else the older way makes room and the newer one moves there. */
-	if (!sl_node_same(&h->dest, (const struct sl_node_addr *)dest))
-		pair->way[1] = pair->way[0];
+	/* Newest first; the last makes room. */
+	if (!stale)
+		memmove(&set->way[1], &set->way[0], (WAYS - 1) * sizeof(set->way[0]));
 	memcpy(&h->dest, dest, sizeof(h->dest));
-	h->coord_id = a->coord_id != SL_COORD_NONE && a->by_tree ? a->coord_id | BY_TREE : a->coord_id;
+	h->coord_id =
+		a->coord_id != SL_COORD_NONE && a->by_tree ? a->coord_id | BY_TREE : a->coord_id;
 	h->coord_serial = a->coord_serial;
 	h->epoch = epoch;
 	h->peer_id = (uint16_t)a->peer_id;
 	h->made_s = (uint16_t)now_s;
 }
 
-static void
-fill(const struct sl_fib *f, struct sl_hop *hop, uint8_t kind, uint32_t peer_id)
+static void fill(const struct sl_fib *f, struct sl_hop *hop, uint8_t kind, uint32_t peer_id)
 {
 	const struct sl_fib_peer *p;
 
@@ -172,34 +175,40 @@ fill(const struct sl_fib *f, struct sl_hop *hop, uint8_t kind, uint32_t peer_id)
 		return;
 	p = &f->body->peers[peer_id];
 	hop->mtu = p->mtu;
-	hop->congested = p->congested;
+	hop->congested = p->congested | f->body->congested;
 }
 
-static void
-lookup_one(const struct sl_fib *f, struct hop_pair *pair, const uint8_t *dest, uint64_t hash, struct sl_hop *hop,
-	uint32_t now_s)
+static void lookup_one(const struct sl_fib *f, struct hop_set *set, const uint8_t *dest,
+	uint64_t hash, struct sl_hop *hop, uint32_t now_s)
 {
+	struct hop_entry *stale = NULL;
 	struct sl_fib_answer a;
 
-	for (unsigned w = 0; pair && w < 2; w++) {
-		struct hop_entry *h = &pair->way[w];
+	for (unsigned w = 0; set && w < WAYS; w++) {
+		struct hop_entry *h = &set->way[w];
 
 		if (!h->epoch || !sl_node_same(&h->dest, (const struct sl_node_addr *)dest))
 			continue;
-		if (!stands(f, h, hash, now_s))
-			break;
-		fill(f, hop, SL_HOP_PEER, h->peer_id);
-		return;
+		if (stands(f, h, hash, now_s)) {
+			fill(f, hop, SL_HOP_PEER, h->peer_id);
+			return;
+		}
+		stale = h;
+		break;
 	}
 	sl_fib_decide(f, dest, hash, now_s, &a);
-	if (pair && a.kind == SL_HOP_PEER)
-		remember(pair, dest, &a, f->epoch, now_s);
+	if (set && a.kind == SL_HOP_PEER)
+		remember(set, stale, dest, &a, f->epoch, now_s);
 	fill(f, hop, a.kind, a.peer_id);
 }
 
-void
-sl_fib_lookup(const struct sl_fib *fib, struct sl_hop_cache *cache, const uint8_t *const *dest, struct sl_hop *hops,
-	unsigned n, uint32_t now_s)
+static struct hop_set *set_of(const struct sl_hop_cache *c, uint64_t hash)
+{
+	return c ? &c->sets[(uint32_t)(hash >> 32) & c->mask] : NULL;
+}
+
+void sl_fib_lookup(const struct sl_fib *fib, struct sl_hop_cache *cache, const uint8_t *const *dest,
+	struct sl_hop *hops, unsigned n, uint32_t now_s)
 {
 	enum { CHUNK = 32 };
 	uint64_t hash[CHUNK];
@@ -209,12 +218,13 @@ sl_fib_lookup(const struct sl_fib *fib, struct sl_hop_cache *cache, const uint8_
 
 		for (unsigned i = 0; i < now; i++) {
 			hash[i] = sl_node_hash(dest[i], fib->coords->key);
-			if (cache)
-				__builtin_prefetch(&cache->pairs[(uint32_t)(hash[i] >> 32) & cache->mask], 1);
+			if (cache) {
+				__builtin_prefetch(set_of(cache, hash[i]), 1);
+				__builtin_prefetch((const char *)set_of(cache, hash[i]) + 64, 1);
+			}
 		}
 		for (unsigned i = 0; i < now; i++)
-			lookup_one(fib, cache ? &cache->pairs[(uint32_t)(hash[i] >> 32) & cache->mask] : NULL, dest[i],
-				hash[i], &hops[i], now_s);
+			lookup_one(fib, set_of(cache, hash[i]), dest[i], hash[i], &hops[i], now_s);
 		dest += now;
 		hops += now;
 		n -= now;

@@ -6,8 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-void
-sl_filter_hash(struct sl_filter_hash *h, const uint8_t addr[SL_NODE_ADDR_BYTES])
+void sl_filter_hash(struct sl_filter_hash *h, const uint8_t addr[SL_NODE_ADDR_BYTES])
 {
 	uint8_t digest[SL_SHA256_BYTES];
 
@@ -16,8 +15,7 @@ sl_filter_hash(struct sl_filter_hash *h, const uint8_t addr[SL_NODE_ADDR_BYTES])
 	h->h2 = sl_get64(digest + 8);
 }
 
-void
-sl_filter_insert(uint8_t bits[SL_FILTER_BYTES], const struct sl_filter_hash *h)
+void sl_filter_insert(uint8_t bits[SL_FILTER_BYTES], const struct sl_filter_hash *h)
 {
 	for (unsigned i = 0; i < SL_FILTER_HASHES; i++) {
 		uint32_t b = sl_filter_bit(h, i);
@@ -26,8 +24,8 @@ sl_filter_insert(uint8_t bits[SL_FILTER_BYTES], const struct sl_filter_hash *h)
 	}
 }
 
-bool
-sl_filter_claims(const uint8_t bits[SL_FILTER_BYTES], const struct sl_filter_hash *h, unsigned hashes)
+bool sl_filter_claims(
+	const uint8_t bits[SL_FILTER_BYTES], const struct sl_filter_hash *h, unsigned hashes)
 {
 	for (unsigned i = 0; i < hashes; i++) {
 		uint32_t b = sl_filter_bit(h, i);
@@ -38,8 +36,7 @@ sl_filter_claims(const uint8_t bits[SL_FILTER_BYTES], const struct sl_filter_has
 	return true;
 }
 
-uint32_t
-sl_filter_count(const uint8_t bits[SL_FILTER_BYTES])
+uint32_t sl_filter_count(const uint8_t bits[SL_FILTER_BYTES])
 {
 	uint32_t n = 0;
 
@@ -48,8 +45,7 @@ sl_filter_count(const uint8_t bits[SL_FILTER_BYTES])
 	return n;
 }
 
-double
-sl_filter_fpr(uint32_t count, unsigned hashes)
+double sl_filter_fpr(uint32_t count, unsigned hashes)
 {
 	double fill = (double)count / SL_FILTER_BITS, p = 1.0;
 
@@ -59,16 +55,14 @@ sl_filter_fpr(uint32_t count, unsigned hashes)
 	return p;
 }
 
-double
-sl_filter_estimate(uint32_t count, unsigned hashes, double max_fpr)
+double sl_filter_estimate(uint32_t count, unsigned hashes, double max_fpr)
 {
 	if (count >= SL_FILTER_BITS || !hashes || sl_filter_fpr(count, hashes) > max_fpr)
 		return -1.0;
 	return -((double)SL_FILTER_BITS / hashes) * log(1.0 - (double)count / SL_FILTER_BITS);
 }
 
-int
-sl_filter_matrix_init(struct sl_filter_matrix *m, uint32_t max_peers)
+int sl_filter_matrix_init(struct sl_filter_matrix *m, uint32_t max_peers)
 {
 	memset(m, 0, sizeof(*m));
 	m->words = (max_peers + 63) / 64;
@@ -82,8 +76,7 @@ sl_filter_matrix_init(struct sl_filter_matrix *m, uint32_t max_peers)
 	return 0;
 }
 
-void
-sl_filter_matrix_fini(struct sl_filter_matrix *m)
+void sl_filter_matrix_fini(struct sl_filter_matrix *m)
 {
 	free(m->rows);
 	free(m->row_epoch);
@@ -91,9 +84,8 @@ sl_filter_matrix_fini(struct sl_filter_matrix *m)
 	m->row_epoch = NULL;
 }
 
-uint32_t
-sl_filter_matrix_set(struct sl_filter_matrix *m, uint32_t id, const uint8_t from[SL_FILTER_BYTES],
-	const uint8_t to[SL_FILTER_BYTES], uint32_t epoch)
+uint32_t sl_filter_matrix_set(struct sl_filter_matrix *m, uint32_t id,
+	const uint8_t from[SL_FILTER_BYTES], const uint8_t to[SL_FILTER_BYTES], uint32_t epoch)
 {
 	const uint64_t mask = 1ull << (id % 64);
 	uint32_t touched = 0;
@@ -107,7 +99,8 @@ sl_filter_matrix_set(struct sl_filter_matrix *m, uint32_t id, const uint8_t from
 
 			diff &= diff - 1;
 			/* One writer: load and store need not be one operation. */
-			__atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) ^ mask, __ATOMIC_RELAXED);
+			__atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) ^ mask,
+				__ATOMIC_RELAXED);
 			__atomic_store_n(&m->row_epoch[bit], epoch, __ATOMIC_RELAXED);
 			touched++;
 		}

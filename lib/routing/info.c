@@ -2,22 +2,28 @@
 /* What the operator sees of routing. */
 #include "router.h"
 
-void
-sl_router_tree(const struct sl_router *r, struct sl_tree_info *info)
+void sl_router_tree(const struct sl_router *r, struct sl_tree_info *info)
 {
 	const struct sl_tree *t = &r->tree;
-	const struct sl_route_peer *parent = sl_tree_is_root(t) ? NULL : sl_router_peer_by_addr(r, &t->parent);
+	const struct sl_route_peer *parent =
+		sl_tree_is_root(t) ? NULL : sl_router_peer_by_addr(r, &t->parent);
 
-	*info = (struct sl_tree_info){.self = t->self, .root = t->root, .parent = t->parent,
-		.parent_peer = parent ? parent->id : SL_NO_PEER, .depth = t->len - 1u, .sequence = t->sequence,
-		.timestamp_s = t->timestamp_s, .peers = r->active_count, .mesh_size = sl_filter_mesh_size(r),
-		.coord_entries = r->coords.count, .coord_capacity = r->coords.capacity};
+	*info = (struct sl_tree_info){.self = t->self,
+		.root = t->root,
+		.parent = t->parent,
+		.parent_peer = parent ? parent->id : SL_NO_PEER,
+		.depth = t->len - 1u,
+		.sequence = t->sequence,
+		.timestamp_s = t->timestamp_s,
+		.peers = r->active_count,
+		.mesh_size = sl_filter_mesh_size(r),
+		.coord_entries = r->coords.count,
+		.coord_capacity = r->coords.capacity};
 	for (uint32_t i = 0; i < r->active_count; i++)
 		info->children += sl_tree_is_child(r, r->active[i]);
 }
 
-uint32_t
-sl_router_coords(const struct sl_router *r, struct sl_node_addr *coords, uint32_t max)
+uint32_t sl_router_coords(const struct sl_router *r, struct sl_node_addr *coords, uint32_t max)
 {
 	const struct sl_tree *t = &r->tree;
 	uint32_t n = t->len < max ? t->len : max;
@@ -27,8 +33,7 @@ sl_router_coords(const struct sl_router *r, struct sl_node_addr *coords, uint32_
 	return n;
 }
 
-void
-sl_router_for_each_peer(const struct sl_router *r, sl_router_peer_fn fn, void *arg)
+void sl_router_for_each_peer(const struct sl_router *r, sl_router_peer_fn fn, void *arg)
 {
 	for (uint32_t id = 0; id < r->config.max_peers; id++) {
 		const struct sl_route_peer *p = r->peers[id];
@@ -36,27 +41,33 @@ sl_router_for_each_peer(const struct sl_router *r, sl_router_peer_fn fn, void *a
 
 		if (!p)
 			continue;
-		info = (struct sl_router_peer_info){.peer_id = id, .addr = p->addr, .has_ancestry = p->has_tree,
-			.is_parent = sl_tree_is_parent(r, p), .is_child = sl_tree_is_child(r, p),
-			.tree_sequence = p->tree_sequence, .filter_sequence_rx = p->filter_sequence_rx,
-			.filter_sequence_tx = p->filter_sequence_tx, .filter_bits = p->filter_count,
-			.filter_estimate = -1.0, .cost = p->cost, .mtu = p->mtu};
+		info = (struct sl_router_peer_info){.peer_id = id,
+			.addr = p->addr,
+			.has_ancestry = p->has_tree,
+			.is_parent = sl_tree_is_parent(r, p),
+			.is_child = sl_tree_is_child(r, p),
+			.tree_sequence = p->tree_sequence,
+			.filter_sequence_rx = p->filter_sequence_rx,
+			.filter_sequence_tx = p->filter_sequence_tx,
+			.filter_bits = p->filter_count,
+			.filter_estimate = -1.0,
+			.cost = p->cost,
+			.mtu = p->mtu};
 		if (p->has_tree) {
 			info.depth = p->path_len - 1u;
 			info.root = p->path[0];
 		}
 		if (p->has_filter) {
 			info.filter_fpr = sl_filter_fpr(p->filter_count, p->filter_hashes);
-			info.filter_estimate = sl_filter_estimate(p->filter_count, p->filter_hashes,
-				r->config.max_inbound_fpr);
+			info.filter_estimate = sl_filter_estimate(
+				p->filter_count, p->filter_hashes, r->config.max_inbound_fpr);
 			info.filter_merged = sl_tree_is_tree_peer(r, p) && !p->left_out;
 		}
 		fn(arg, &info);
 	}
 }
 
-void
-sl_router_for_each_route(const struct sl_router *r, uint32_t max, sl_route_fn fn, void *arg)
+void sl_router_for_each_route(const struct sl_router *r, uint32_t max, sl_route_fn fn, void *arg)
 {
 	const uint32_t now_s = sl_router_seconds(r);
 
@@ -69,10 +80,14 @@ sl_router_for_each_route(const struct sl_router *r, uint32_t max, sl_route_fn fn
 
 		if (sl_coord_expired(&r->coords, used_s, now_s))
 			continue;
-		info = (struct sl_route_info){.dest = d->key, .depth = d->len - 1u, .root = d->path[0],
-			.age_s = now_s - d->learned_s, .idle_s = (int32_t)(now_s - used_s) > 0 ? now_s - used_s : 0};
+		info = (struct sl_route_info){.dest = d->key,
+			.depth = d->len - 1u,
+			.root = d->path[0],
+			.age_s = now_s - d->learned_s,
+			.idle_s = (int32_t)(now_s - used_s) > 0 ? now_s - used_s : 0};
 		/* The parts of the decision, not the whole: looking on must not renew the entry. */
-		direct = sl_fib_direct(f->body, d->key.bytes, sl_node_hash(d->key.bytes, r->coords.key));
+		direct = sl_fib_direct(
+			f->body, d->key.bytes, sl_node_hash(d->key.bytes, r->coords.key));
 		if (direct == SL_FIB_NO_PEER)
 			direct = sl_fib_by_filter(f, d);
 		if (direct == SL_FIB_NO_PEER)
@@ -81,21 +96,19 @@ sl_router_for_each_route(const struct sl_router *r, uint32_t max, sl_route_fn fn
 		if (direct != SL_FIB_NO_PEER) {
 			info.hop.kind = SL_HOP_PEER;
 			info.hop.mtu = f->body->peers[direct].mtu;
-			info.hop.congested = f->body->peers[direct].congested;
+			info.hop.congested = f->body->peers[direct].congested | f->body->congested;
 		}
 		fn(arg, &info);
 		max--;
 	}
 }
 
-const uint64_t *
-sl_router_counters(const struct sl_router *r)
+const uint64_t *sl_router_counters(const struct sl_router *r)
 {
 	return r->counters;
 }
 
-const char *
-sl_route_counter_name(enum sl_route_counter c)
+const char *sl_route_counter_name(enum sl_route_counter c)
 {
 	static const char *const names[] = {
 #define NAME(id, name) name,

@@ -3,15 +3,13 @@
 
 #include <stdlib.h>
 
-static void
-free_one(void *arg, void *obj)
+static void free_one(void *arg, void *obj)
 {
 	(void)arg;
 	free(obj);
 }
 
-static void
-free_batch(void *arg, void *obj)
+static void free_batch(void *arg, void *obj)
 {
 	struct sl_limbo_batch *b = obj;
 
@@ -21,8 +19,7 @@ free_batch(void *arg, void *obj)
 	free(b);
 }
 
-void
-sl_limbo_flush(struct sl_limbo *l)
+void sl_limbo_flush(struct sl_limbo *l)
 {
 	struct sl_limbo_batch *b = l->batch;
 
@@ -32,8 +29,7 @@ sl_limbo_flush(struct sl_limbo *l)
 	l->reclaim(l->arg, free_batch, NULL, b);
 }
 
-void
-sl_limbo_put(struct sl_limbo *l, void *item)
+void sl_limbo_put(struct sl_limbo *l, void *item)
 {
 	if (!item)
 		return;

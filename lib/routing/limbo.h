@@ -2,8 +2,9 @@
 #ifndef SL_ROUTING_LIMBO_H
 #define SL_ROUTING_LIMBO_H
 /*
- * Memory that nothing new can reach but a worker may still hold: collected in batches, freed through the sink's
- * `reclaim`. A batch knows nothing of the router, so it may be freed after the router is gone.
+ * Memory that nothing new can reach but a worker may still hold: collected in batches, freed
+ * through the sink's `reclaim`. A batch knows nothing of the router, so it may be freed after the
+ * router is gone.
  */
 #include <stddef.h>
 

@@ -2,9 +2,10 @@
 /*
  * Lookups: relayed, and answered when we are the target. Routing facts, section 11.
  *
- * Requests seen are remembered for ten seconds: where they came from is where the answer goes. The records live in a ring
- * (all have the same lifetime, so the oldest is the next to go) with hash chains over it. No peer may hold more than its
- * share, so that one that floods fresh ids does not take the others' places.
+ * Requests seen are remembered for ten seconds: where they came from is where the answer goes. The
+ * records live in a ring (all have the same lifetime, so the oldest is the next to go) with hash
+ * chains over it. No peer may hold more than its share, so that one that floods fresh ids does not
+ * take the others' places.
  */
 #include "router.h"
 
@@ -23,13 +24,13 @@ struct record {
 };
 
 struct sl_recent {
-	uint32_t head, count; /* ring: the oldest, how many */
-	uint32_t chain[RECORDS]; /* index + 1; 0 = empty, so that calloc'ed pages stay unbacked until used */
+	uint32_t head, count;	 /* ring: the oldest, how many */
+	uint32_t chain[RECORDS]; /* index + 1; 0 = empty, so that calloc'ed pages stay unbacked
+				    until used */
 	struct record ring[RECORDS];
 };
 
-int
-sl_lookup_init(struct sl_router *r)
+int sl_lookup_init(struct sl_router *r)
 {
 	struct sl_recent *t = calloc(1, sizeof(*t));
 
@@ -39,23 +40,20 @@ sl_lookup_init(struct sl_router *r)
 	return 0;
 }
 
-void
-sl_lookup_fini(struct sl_router *r)
+void sl_lookup_fini(struct sl_router *r)
 {
 	free(r->recent_lookups);
 	r->recent_lookups = NULL;
 }
 
-static uint32_t *
-chain_of(struct sl_router *r, uint64_t id)
+static uint32_t *chain_of(struct sl_router *r, uint64_t id)
 {
 	uint64_t h = (id ^ r->key[0]) * (r->key[1] | 1);
 
 	return &r->recent_lookups->chain[(h >> 40) % RECORDS];
 }
 
-static struct record *
-find(struct sl_router *r, uint64_t id)
+static struct record *find(struct sl_router *r, uint64_t id)
 {
 	for (uint32_t at = *chain_of(r, id); at; at = r->recent_lookups->ring[at - 1].next)
 		if (r->recent_lookups->ring[at - 1].id == id)
@@ -63,16 +61,15 @@ find(struct sl_router *r, uint64_t id)
 	return NULL;
 }
 
-static struct sl_route_peer *
-recorded_peer(const struct sl_router *r, const struct record *rec)
+static struct sl_route_peer *recorded_peer(const struct sl_router *r, const struct record *rec)
 {
-	struct sl_route_peer *p = rec->peer_id < r->config.max_peers ? r->peers[rec->peer_id] : NULL;
+	struct sl_route_peer *p =
+		rec->peer_id < r->config.max_peers ? r->peers[rec->peer_id] : NULL;
 
 	return p && p->life == rec->peer_life ? p : NULL;
 }
 
-static void
-forget_old(struct sl_router *r)
+static void forget_old(struct sl_router *r)
 {
 	struct sl_recent *t = r->recent_lookups;
 
@@ -83,7 +80,8 @@ forget_old(struct sl_router *r)
 
 		if (r->now_us - rec->us <= r->config.lookup_recent_us)
 			return;
-		for (link = chain_of(r, rec->id); *link != t->head + 1; link = &t->ring[*link - 1].next)
+		for (link = chain_of(r, rec->id); *link != t->head + 1;
+			link = &t->ring[*link - 1].next)
 			;
 		*link = rec->next;
 		p = recorded_peer(r, rec);
@@ -94,8 +92,7 @@ forget_old(struct sl_router *r)
 	}
 }
 
-static bool
-record(struct sl_router *r, struct sl_route_peer *p, uint64_t id)
+static bool record(struct sl_router *r, struct sl_route_peer *p, uint64_t id)
 {
 	struct sl_recent *t = r->recent_lookups;
 	uint32_t at = (t->head + t->count) % RECORDS, *chain = chain_of(r, id);
@@ -104,20 +101,27 @@ record(struct sl_router *r, struct sl_route_peer *p, uint64_t id)
 		return false;
 	t->count++;
 	p->lookups_recorded++;
-	t->ring[at] = (struct record){.id = id, .us = r->now_us, .peer_id = p->id, .peer_life = p->life, .next = *chain};
+	t->ring[at] = (struct record){
+		.id = id, .us = r->now_us, .peer_id = p->id, .peer_life = p->life, .next = *chain};
 	*chain = at + 1;
 	return true;
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------- */
+/* --- requests
+ * -------------------------------------------------------------------------------------------------
+ */
 
-static void
-answer(struct sl_router *r, struct sl_route_peer *p, const struct sl_lookup_request *q)
+static void answer(struct sl_router *r, struct sl_route_peer *p, const struct sl_lookup_request *q)
 {
 	struct sl_tree *t = &r->tree;
-	uint8_t coords[(SL_PATH_MAX + 1) * SL_NODE_ADDR_BYTES], digest[32], proof[SL_SIGNATURE_BYTES];
-	struct sl_lookup_response a = {.request_id = q->request_id, .target = q->target, .path_mtu = UINT16_MAX,
-		.coords_count = t->len, .coords = coords, .proof = proof};
+	uint8_t coords[(SL_PATH_MAX + 1) * SL_NODE_ADDR_BYTES], digest[32],
+		proof[SL_SIGNATURE_BYTES];
+	struct sl_lookup_response a = {.request_id = q->request_id,
+		.target = q->target,
+		.path_mtu = UINT16_MAX,
+		.coords_count = t->len,
+		.coords = coords,
+		.proof = proof};
 	size_t len;
 
 	if (!sl_bucket_take(&r->answer_bucket, r->now_us)) {
@@ -136,12 +140,12 @@ answer(struct sl_router *r, struct sl_route_peer *p, const struct sl_lookup_requ
 }
 
 /*
- * To whom: the target itself if it is adjacent; tree peers whose filter claims it; if there is none, the other peers
- * whose filter does. Never back to where it came from, nor to the one who asks (section 15, safe local choices).
+ * To whom: the target itself if it is adjacent; tree peers whose filter claims it; if there is
+ * none, the other peers whose filter does. Never back to where it came from, nor to the one who
+ * asks (section 15, safe local choices).
  */
-uint32_t
-sl_lookup_fan_out(struct sl_router *r, const struct sl_route_peer *from, const struct sl_lookup_request *q, const uint8_t *msg,
-	size_t len, bool dry)
+uint32_t sl_lookup_fan_out(struct sl_router *r, const struct sl_route_peer *from,
+	const struct sl_lookup_request *q, const uint8_t *msg, size_t len, bool dry)
 {
 	struct sl_route_peer *target = sl_router_peer_by_addr(r, &q->target);
 	struct sl_filter_hash h;
@@ -154,7 +158,8 @@ sl_lookup_fan_out(struct sl_router *r, const struct sl_route_peer *from, const s
 		for (uint32_t i = 0; i < r->active_count; i++) {
 			struct sl_route_peer *p = r->active[i];
 
-			if (p == from || !p->has_filter || sl_tree_is_tree_peer(r, p) != (bool)tree ||
+			if (p == from || !p->has_filter ||
+				sl_tree_is_tree_peer(r, p) != (bool)tree ||
 				sl_node_same(&p->addr, &q->origin) ||
 				!sl_filter_claims(p->filter, &h, p->filter_hashes))
 				continue;
@@ -165,8 +170,7 @@ sl_lookup_fan_out(struct sl_router *r, const struct sl_route_peer *from, const s
 	return sent;
 }
 
-static void
-relay(struct sl_router *r, struct sl_route_peer *p, struct sl_lookup_request *q)
+static void relay(struct sl_router *r, struct sl_route_peer *p, struct sl_lookup_request *q)
 {
 	size_t len;
 
@@ -190,8 +194,8 @@ relay(struct sl_router *r, struct sl_route_peer *p, struct sl_lookup_request *q)
 		sl_route_count(r, SL_ROUTE_LOOKUP_FORWARDED);
 }
 
-void
-sl_lookup_request_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
+void sl_lookup_request_message(
+	struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
 {
 	struct sl_lookup_request q;
 
@@ -201,7 +205,8 @@ sl_lookup_request_message(struct sl_router *r, struct sl_route_peer *p, const ui
 		return;
 	}
 	forget_old(r);
-	/* The reference takes its own request for a stranger's when it comes back, and then relays the answer away. */
+	/* The reference takes its own request for a stranger's when it comes back, and then relays
+	 * the answer away. */
 	if (sl_quest_is_own(r, q.request_id)) {
 		sl_route_count(r, SL_ROUTE_LOOKUP_OWN_RETURNED);
 		return;
@@ -224,10 +229,12 @@ sl_lookup_request_message(struct sl_router *r, struct sl_route_peer *p, const ui
 		relay(r, p, &q);
 }
 
-/* --- responses ------------------------------------------------------------------------------------------------ */
+/* --- responses
+ * ------------------------------------------------------------------------------------------------
+ */
 
-void
-sl_lookup_response_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
+void sl_lookup_response_message(
+	struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
 {
 	struct sl_lookup_response a;
 	struct sl_route_peer *back;

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The next hop: local, adjacent, by filter, by tree. Previous hop is not excluded: a datagram only ever moves strictly
- * closer, so it cannot come back while the nodes agree on coordinates.
+ * The next hop: local, adjacent, by filter, by tree. Previous hop is not excluded: a datagram only
+ * ever moves strictly closer, so it cannot come back while the nodes agree on coordinates.
  */
 #include "nexthop.h"
 
-uint32_t
-sl_fib_direct(const struct sl_fib_body *b, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash)
+#include <math.h>
+
+uint32_t sl_fib_direct(
+	const struct sl_fib_body *b, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash)
 {
-	for (uint32_t i = (uint32_t)(hash >> 16) & b->direct_mask;; i = (i + 1) & b->direct_mask) {
-		uint32_t v = b->direct[i];
+	const struct sl_fib_index *x = b->index;
+
+	for (uint32_t i = (uint32_t)(hash >> 16) & x->direct_mask;; i = (i + 1) & x->direct_mask) {
+		uint32_t v = x->direct[i];
 
 		if (!v)
 			return SL_FIB_NO_PEER;
@@ -18,8 +22,7 @@ sl_fib_direct(const struct sl_fib_body *b, const uint8_t dest[SL_NODE_ADDR_BYTES
 	}
 }
 
-bool
-sl_fib_claims(const struct sl_fib *f, uint32_t id, const struct sl_coord_data *d)
+bool sl_fib_claims(const struct sl_fib *f, uint32_t id, const struct sl_coord_data *d)
 {
 	uint32_t k = f->body->peers[id].hashes;
 
@@ -33,8 +36,7 @@ sl_fib_claims(const struct sl_fib *f, uint32_t id, const struct sl_coord_data *d
 }
 
 /* Peers of word w whose filter has another number of hashes and claims the destination. */
-static uint64_t
-odd_claims(const struct sl_fib *f, const struct sl_coord_data *d, uint32_t w)
+static uint64_t odd_claims(const struct sl_fib *f, const struct sl_coord_data *d, uint32_t w)
 {
 	uint64_t left = f->body->odd[w], claims = 0;
 
@@ -48,19 +50,47 @@ odd_claims(const struct sl_fib *f, const struct sl_coord_data *d, uint32_t w)
 	return claims;
 }
 
-/* Is (cost, distance, address) of p better than that of the best so far? Costs compare exactly. */
-static bool
-beats(const struct sl_fib_peer *p, uint32_t distance, const struct sl_fib_peer *best, uint32_t best_distance)
+/* Is (distance, address) of p better than that of the best so far? */
+static bool nearer(const struct sl_fib_peer *p, uint32_t distance, const struct sl_fib_peer *best,
+	uint32_t best_distance)
 {
-	if (p->cost != best->cost)
-		return p->cost < best->cost;
 	if (distance != best_distance)
 		return distance < best_distance;
 	return memcmp(&p->addr, &best->addr, SL_NODE_ADDR_BYTES) < 0;
 }
 
-uint32_t
-sl_fib_by_filter(const struct sl_fib *f, const struct sl_coord_data *d)
+/* The best of the claims of one word, given the best so far. Costs compare exactly. */
+static uint32_t best_of_word(const struct sl_fib_body *b, const struct sl_coord_data *d, uint32_t w,
+	uint64_t claims, uint32_t own, uint32_t best, uint32_t *best_distance)
+{
+	double best_cost = best == SL_FIB_NO_PEER ? HUGE_VAL : b->costs[best];
+
+	while (claims) {
+		uint32_t id = w * 64 + (uint32_t)__builtin_ctzll(claims), distance;
+		const struct sl_fib_peer *p;
+
+		claims &= claims - 1;
+		/* A column may belong to a peer that this snapshot does not know (any more). */
+		if (id >= b->id_limit)
+			break;
+		/* The dearer ones lose whatever their distance: spares most of the distances. */
+		if (b->costs[id] > best_cost || b->costs[id] == HUGE_VAL)
+			continue;
+		p = &b->peers[id];
+		distance = sl_path_distance(p->path, p->path_len, d->path, d->len);
+		if (distance >= own)
+			continue;
+		if (b->costs[id] < best_cost ||
+			nearer(p, distance, &b->peers[best], *best_distance)) {
+			best = id;
+			best_cost = b->costs[id];
+			*best_distance = distance;
+		}
+	}
+	return best;
+}
+
+uint32_t sl_fib_by_filter(const struct sl_fib *f, const struct sl_coord_data *d)
 {
 	const struct sl_fib_body *b = f->body;
 	const uint32_t own = sl_path_distance(b->path, b->path_len, d->path, d->len);
@@ -76,61 +106,84 @@ sl_fib_by_filter(const struct sl_fib *f, const struct sl_coord_data *d)
 			claims &= __atomic_load_n(row[i] + w, __ATOMIC_RELAXED);
 		if (b->has_odd)
 			claims = (claims & ~b->odd[w]) | odd_claims(f, d, w);
-		while (claims) {
-			uint32_t id = w * 64 + (uint32_t)__builtin_ctzll(claims), distance;
-			const struct sl_fib_peer *p = &b->peers[id];
-
-			claims &= claims - 1;
-			/* A column may belong to a peer that this snapshot does not know (any more). */
-			if (id >= b->id_limit)
-				break;
-			if (!p->path || !p->can_send)
-				continue;
-			/* The dearer ones lose whatever their distance: spares most of the distances. */
-			if (best != SL_FIB_NO_PEER && p->cost > b->peers[best].cost)
-				continue;
-			distance = sl_path_distance(p->path, p->path_len, d->path, d->len);
-			if (distance >= own)
-				continue;
-			if (best == SL_FIB_NO_PEER || beats(p, distance, &b->peers[best], best_distance)) {
-				best = id;
-				best_distance = distance;
-			}
-		}
+		best = best_of_word(b, d, w, claims, own, best, &best_distance);
 	}
 	return best;
 }
 
-uint32_t
-sl_fib_by_tree(const struct sl_fib_body *b, const struct sl_coord_data *d)
+/* Asks every peer: what the index is an index of. */
+static uint32_t by_tree_plainly(
+	const struct sl_fib_body *b, const struct sl_coord_data *d, uint32_t *distance)
 {
-	const uint32_t own = sl_path_distance(b->path, b->path_len, d->path, d->len);
-	uint32_t best = SL_FIB_NO_PEER, best_distance = 0;
+	uint32_t best = SL_FIB_NO_PEER;
 
-	if (own == SL_DISTANCE_INFINITE)
-		return SL_FIB_NO_PEER;
-	for (uint32_t i = 0; i < b->count; i++) {
-		uint32_t id = b->ids[i], distance;
+	for (uint32_t i = 0; i < b->index->count; i++) {
+		uint32_t id = b->index->ids[i], dist;
 		const struct sl_fib_peer *p = &b->peers[id];
 
 		if (!p->path)
 			continue;
-		distance = sl_path_distance(p->path, p->path_len, d->path, d->len);
-		if (best == SL_FIB_NO_PEER || distance < best_distance ||
-			(distance == best_distance &&
-				memcmp(&p->addr, &b->peers[best].addr, SL_NODE_ADDR_BYTES) < 0)) {
+		dist = sl_path_distance(p->path, p->path_len, d->path, d->len);
+		if (best == SL_FIB_NO_PEER || nearer(p, dist, &b->peers[best], *distance)) {
 			best = id;
-			best_distance = distance;
+			*distance = dist;
 		}
 	}
-	if (best == SL_FIB_NO_PEER || best_distance >= own || !b->peers[best].can_send)
+	return best;
+}
+
+/*
+ * For each prefix of the destination's path, the peer with the shortest path that has it. With a
+ * prefix of s entries in common, two paths are (a - s) + (b - s) apart, or less when more is in
+ * common, which a longer prefix then says: the smallest over all s is the smallest distance.
+ */
+static uint32_t by_prefix(
+	const struct sl_fib_body *b, const struct sl_coord_data *d, uint32_t *distance)
+{
+	const struct sl_fib_index *x = b->index;
+	uint32_t best = SL_FIB_NO_PEER;
+	uint64_t hash = x->key[0];
+
+	for (uint32_t s = 1; s <= d->len; s++) {
+		const struct sl_fib_prefix *e;
+		uint32_t i, dist;
+
+		hash = sl_path_hash_step(hash, &d->path[s - 1], x->key);
+		for (i = (uint32_t)hash & x->prefix_mask;
+			x->prefixes[i].peer && x->prefixes[i].hash != hash;)
+			i = (i + 1) & x->prefix_mask;
+		e = &x->prefixes[i];
+		if (!e->peer)
+			break; /* and so nobody has a longer one */
+		dist = e->path_len + d->len - 2 * s;
+		if (best == SL_FIB_NO_PEER ||
+			nearer(&b->peers[e->peer - 1], dist, &b->peers[best], *distance)) {
+			best = e->peer - 1u;
+			*distance = dist;
+		}
+	}
+	return best;
+}
+
+uint32_t sl_fib_by_tree(const struct sl_fib_body *b, const struct sl_coord_data *d)
+{
+	const uint32_t own = sl_path_distance(b->path, b->path_len, d->path, d->len);
+	uint32_t best, distance = 0;
+
+	if (own == SL_DISTANCE_INFINITE)
+		return SL_FIB_NO_PEER;
+	best = by_prefix(b, d, &distance);
+	/* The index knows hashes: the winner is looked at. */
+	if (best != SL_FIB_NO_PEER && distance != sl_path_distance(b->peers[best].path,
+							  b->peers[best].path_len, d->path, d->len))
+		best = by_tree_plainly(b, d, &distance);
+	if (best == SL_FIB_NO_PEER || distance >= own || !b->peers[best].can_send)
 		return SL_FIB_NO_PEER;
 	return best;
 }
 
-void
-sl_fib_decide(const struct sl_fib *f, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash, uint32_t now_s,
-	struct sl_fib_answer *a)
+void sl_fib_decide(const struct sl_fib *f, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash,
+	uint32_t now_s, struct sl_fib_answer *a)
 {
 	const struct sl_coord_data *d;
 

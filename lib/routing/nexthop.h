@@ -2,14 +2,17 @@
 #ifndef SL_ROUTING_NEXTHOP_H
 #define SL_ROUTING_NEXTHOP_H
 /*
- * A snapshot of the forwarding state and the one routine that decides the next hop from it. Routing facts, section 7.
+ * A snapshot of the forwarding state and the one routine that decides the next hop from it. Routing
+ * facts, section 7.
  *
- * Everything in struct sl_fib is immutable once published, except what `matrix` and `coords` lead to: those are the
- * router's own, changed in place under the rules of their headers, and live as long as the router.
+ * Everything in struct sl_fib is immutable once published, except what `matrix` and `coords` lead
+ * to: those are the router's own, changed in place under the rules of their headers, and live as
+ * long as the router.
  *
- * Epochs number the snapshots. What a worker remembers carries the epoch it was made (or last confirmed) in; what has
- * changed since is told by: `floor` (own coordinates changed: everything up to it is void), the last changes of peers'
- * coordinates, the matrix's row epochs, the coordinate entry's serial.
+ * Epochs number the snapshots. What a worker remembers carries the epoch it was made (or last
+ * confirmed) in; what has changed since is told by: `floor` (own coordinates changed: everything up
+ * to it is void), the last changes of peers' coordinates, the matrix's row epochs, the coordinate
+ * entry's serial.
  */
 #include "coords.h"
 #include "filter.h"
@@ -28,20 +31,41 @@ struct sl_fib_peer {
 	uint8_t hashes; /* of its filter: 5, or what it announced */
 } __attribute__((aligned(64)));
 
-/* Peers and own coordinates: shared by snapshots between which only filters changed. One allocation. */
+/* The best peer below a common prefix of paths: what the tree rule needs, without asking every
+ * peer. */
+struct sl_fib_prefix {
+	uint64_t hash; /* of the prefix; see sl_path_hash_step() */
+	uint16_t peer; /* id + 1, 0 = empty: the shortest path with this prefix, then the smallest
+			  address */
+	uint16_t path_len; /* of that peer */
+};
+
+/* What changes with the set of peers and their paths only. One allocation. */
+struct sl_fib_index {
+	uint64_t key[2]; /* of the hashes */
+	uint32_t count;	 /* peers */
+	uint32_t direct_mask;
+	uint32_t prefix_mask;
+	const uint16_t *ids;		      /* [count], ascending */
+	const uint16_t *direct;		      /* address -> id + 1, open addressing */
+	const struct sl_fib_prefix *prefixes; /* open addressing */
+};
+
+/* Peers and own coordinates: shared by snapshots between which only filters changed. One
+ * allocation. */
 struct sl_fib_body {
 	struct sl_node_addr self;
 	const struct sl_node_addr *path; /* own coordinates, root first */
+	const struct sl_fib_index *index;
+	const struct sl_fib_peer *peers; /* [id_limit] */
+	const double
+		*costs; /* [id_limit] of those that can be a candidate; HUGE_VAL for the others */
+	const uint64_t *odd; /* [words] peers whose filter has hashes != 5 */
 	uint32_t path_len;
 	uint32_t id_limit; /* highest peer id + 1 */
 	uint32_t words;	   /* of matrix rows that are in use */
-	uint32_t count;	   /* peers */
-	const struct sl_fib_peer *peers; /* [id_limit] */
-	const uint16_t *ids;		 /* [count], ascending by id */
-	const uint64_t *odd;		 /* [words] peers whose filter has hashes != 5 */
-	const uint16_t *direct;		 /* address -> id + 1, open addressing */
-	uint32_t direct_mask;
-	bool has_odd; /* some peer's filter has hashes != 5 */
+	bool has_odd;
+	bool congested; /* this node itself */
 };
 
 #define SL_FIB_RECENT 32
@@ -57,13 +81,15 @@ struct sl_fib {
 	uint32_t epoch; /* of this snapshot; the first is 2, so that 0 and 1 are older than any */
 	uint32_t floor; /* answers confirmed at or before this are void */
 	uint32_t recent_count;
-	struct sl_fib_change recent[SL_FIB_RECENT]; /* peers whose coordinates changed after floor */
+	struct sl_fib_change
+		recent[SL_FIB_RECENT]; /* peers whose coordinates changed after floor */
 };
 
 #define SL_FIB_NO_PEER UINT32_MAX
 
 /* Peer id of an adjacent node, or SL_FIB_NO_PEER. */
-uint32_t sl_fib_direct(const struct sl_fib_body *b, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash);
+uint32_t sl_fib_direct(
+	const struct sl_fib_body *b, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash);
 /* 7.1 and 7.2; SL_FIB_NO_PEER when nobody is closer. d: the destination's coordinates. */
 uint32_t sl_fib_by_filter(const struct sl_fib *f, const struct sl_coord_data *d);
 uint32_t sl_fib_by_tree(const struct sl_fib_body *b, const struct sl_coord_data *d);
@@ -71,14 +97,14 @@ uint32_t sl_fib_by_tree(const struct sl_fib_body *b, const struct sl_coord_data 
 bool sl_fib_claims(const struct sl_fib *f, uint32_t id, const struct sl_coord_data *d);
 
 struct sl_fib_answer {
-	uint32_t peer_id;   /* SL_HOP_PEER */
-	uint8_t kind;	    /* enum sl_hop_kind */
+	uint32_t peer_id; /* SL_HOP_PEER */
+	uint8_t kind;	  /* enum sl_hop_kind */
 	bool by_tree;
-	uint32_t coord_id;  /* SL_COORD_NONE when coordinates had no part in it */
+	uint32_t coord_id; /* SL_COORD_NONE when coordinates had no part in it */
 	uint32_t coord_serial;
 };
 /* All of section 7. hash: sl_node_hash() of dest with the cache's key. */
-void sl_fib_decide(const struct sl_fib *f, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash, uint32_t now_s,
-	struct sl_fib_answer *a);
+void sl_fib_decide(const struct sl_fib *f, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash,
+	uint32_t now_s, struct sl_fib_answer *a);
 
 #endif

@@ -21,8 +21,7 @@ struct sl_quest {
 
 static const uint64_t attempt_wait_us[ATTEMPTS] = {1000000, 2000000, 4000000, 8000000};
 
-bool
-sl_quest_is_own(const struct sl_router *r, uint64_t request_id)
+bool sl_quest_is_own(const struct sl_router *r, uint64_t request_id)
 {
 	for (const struct sl_quest *q = r->quests; q; q = q->next)
 		for (unsigned i = 0; i < q->attempts; i++)
@@ -32,13 +31,16 @@ sl_quest_is_own(const struct sl_router *r, uint64_t request_id)
 }
 
 /* One attempt; how many peers were asked. */
-static uint32_t
-ask(struct sl_router *r, struct sl_quest *quest)
+static uint32_t ask(struct sl_router *r, struct sl_quest *quest)
 {
 	const struct sl_tree *t = &r->tree;
 	uint8_t coords[(SL_PATH_MAX + 1) * SL_NODE_ADDR_BYTES];
-	struct sl_lookup_request q = {.request_id = sl_router_random(r), .target = quest->target, .origin = t->self,
-		.ttl = r->config.lookup_ttl, .coords_count = t->len, .coords = coords};
+	struct sl_lookup_request q = {.request_id = sl_router_random(r),
+		.target = quest->target,
+		.origin = t->self,
+		.ttl = r->config.lookup_ttl,
+		.coords_count = t->len,
+		.coords = coords};
 	size_t len;
 
 	for (unsigned i = 0; i < t->len; i++)
@@ -50,8 +52,7 @@ ask(struct sl_router *r, struct sl_quest *quest)
 	return len ? sl_lookup_fan_out(r, NULL, &q, r->scratch, len, false) : 0;
 }
 
-int
-sl_router_lookup(struct sl_router *r, const uint8_t xonly[SL_XONLY_BYTES], uint64_t now_us)
+int sl_router_lookup(struct sl_router *r, const uint8_t xonly[SL_XONLY_BYTES], uint64_t now_us)
 {
 	struct sl_quest *quest;
 	struct sl_node_addr target;
@@ -78,12 +79,13 @@ sl_router_lookup(struct sl_router *r, const uint8_t xonly[SL_XONLY_BYTES], uint6
 	quest->next = r->quests;
 	r->quests = quest;
 	r->quest_count++;
+	if (quest->next_us < r->due_us)
+		r->due_us = quest->next_us;
 	sl_route_count(r, SL_ROUTE_LOOKUP_ORIGINATED);
 	return 0;
 }
 
-static void
-finish(struct sl_router *r, struct sl_quest **link, bool found, uint16_t path_mtu)
+static void finish(struct sl_router *r, struct sl_quest **link, bool found, uint16_t path_mtu)
 {
 	struct sl_quest *quest = *link;
 
@@ -95,8 +97,7 @@ finish(struct sl_router *r, struct sl_quest **link, bool found, uint16_t path_mt
 	free(quest);
 }
 
-bool
-sl_quest_response(struct sl_router *r, const struct sl_lookup_response *a)
+bool sl_quest_response(struct sl_router *r, const struct sl_lookup_response *a)
 {
 	uint16_t path_mtu = a->path_mtu >= MTU_FLOOR ? a->path_mtu : 0;
 	struct sl_quest **link, *quest;
@@ -112,7 +113,8 @@ sl_quest_response(struct sl_router *r, const struct sl_lookup_response *a)
 	if (!ours)
 		return false;
 	sl_lookup_proof_digest(digest, a);
-	if (!sl_node_same(&a->target, &quest->target) || !sl_verify(a->proof, digest, quest->xonly) ||
+	if (!sl_node_same(&a->target, &quest->target) ||
+		!sl_verify(a->proof, digest, quest->xonly) ||
 		sl_coords_insert(&r->coords, &quest->target, a->coords, a->coords_count, path_mtu,
 			sl_router_seconds(r)) != 0) {
 		sl_route_count(r, SL_ROUTE_RESPONSE_BAD_PROOF);
@@ -123,8 +125,7 @@ sl_quest_response(struct sl_router *r, const struct sl_lookup_response *a)
 	return true;
 }
 
-uint64_t
-sl_quest_tick(struct sl_router *r)
+uint64_t sl_quest_tick(struct sl_router *r)
 {
 	uint64_t next = UINT64_MAX;
 
@@ -145,8 +146,7 @@ sl_quest_tick(struct sl_router *r)
 	return next;
 }
 
-void
-sl_quest_fini(struct sl_router *r)
+void sl_quest_fini(struct sl_router *r)
 {
 	while (r->quests) {
 		struct sl_quest *quest = r->quests;

@@ -9,8 +9,7 @@
 #define EXPIRY_STEP_US 100000
 #define WORK_BUDGET 4096
 
-void
-sl_router_config_default(struct sl_router_config *c)
+void sl_router_config_default(struct sl_router_config *c)
 {
 	*c = (struct sl_router_config){
 		.max_peers = 128,
@@ -37,10 +36,10 @@ sl_router_config_default(struct sl_router_config *c)
 	};
 }
 
-/* --- small things the others use ----------------------------------------------------------------------------------- */
+/* --- small things the others use
+ * ----------------------------------------------------------------------------------- */
 
-uint64_t
-sl_router_random(struct sl_router *r)
+uint64_t sl_router_random(struct sl_router *r)
 {
 	r->random ^= r->random << 13;
 	r->random ^= r->random >> 7;
@@ -48,14 +47,13 @@ sl_router_random(struct sl_router *r)
 	return r->random * 0x2545f4914f6cdd1dull;
 }
 
-int
-sl_router_send(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len, uint8_t flags)
+int sl_router_send(
+	struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len, uint8_t flags)
 {
 	return r->sink.send(r->sink.arg, p->id, msg, len, flags);
 }
 
-int
-sl_stamps_init(struct sl_stamps *s, uint32_t entries)
+int sl_stamps_init(struct sl_stamps *s, uint32_t entries)
 {
 	uint32_t sets = 1;
 
@@ -66,15 +64,14 @@ sl_stamps_init(struct sl_stamps *s, uint32_t entries)
 	return s->slots ? 0 : -ENOMEM;
 }
 
-void
-sl_stamps_fini(struct sl_stamps *s)
+void sl_stamps_fini(struct sl_stamps *s)
 {
 	free(s->slots);
 	s->slots = NULL;
 }
 
-static struct sl_stamp *
-stamp_find(const struct sl_stamps *s, const struct sl_router *r, const struct sl_node_addr *addr)
+static struct sl_stamp *stamp_find(
+	const struct sl_stamps *s, const struct sl_router *r, const struct sl_node_addr *addr)
 {
 	uint32_t set = (uint32_t)(sl_node_hash(addr->bytes, r->key) >> 8) & s->set_mask;
 	struct sl_stamp *slot = s->slots + (size_t)set * STAMP_WAYS, *oldest = slot;
@@ -88,9 +85,8 @@ stamp_find(const struct sl_stamps *s, const struct sl_router *r, const struct sl
 	return oldest;
 }
 
-bool
-sl_stamps_free(const struct sl_stamps *s, const struct sl_router *r, const struct sl_node_addr *addr,
-	uint64_t interval_us)
+bool sl_stamps_free(const struct sl_stamps *s, const struct sl_router *r,
+	const struct sl_node_addr *addr, uint64_t interval_us)
 {
 	const struct sl_stamp *t = stamp_find(s, r, addr);
 
@@ -98,8 +94,8 @@ sl_stamps_free(const struct sl_stamps *s, const struct sl_router *r, const struc
 	return !t->us || !sl_node_same(&t->addr, addr) || r->now_us + 1 - t->us >= interval_us;
 }
 
-bool
-sl_stamps_take(struct sl_stamps *s, const struct sl_router *r, const struct sl_node_addr *addr, uint64_t interval_us)
+bool sl_stamps_take(struct sl_stamps *s, const struct sl_router *r, const struct sl_node_addr *addr,
+	uint64_t interval_us)
 {
 	struct sl_stamp *t = stamp_find(s, r, addr);
 
@@ -110,10 +106,11 @@ sl_stamps_take(struct sl_stamps *s, const struct sl_router *r, const struct sl_n
 	return true;
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------------ */
+/* --- life
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
-static void
-seed(struct sl_router *r)
+static void seed(struct sl_router *r)
 {
 	if (!r->config.seed) {
 		sl_random(r->key, sizeof(r->key));
@@ -129,17 +126,16 @@ seed(struct sl_router *r)
 }
 
 /*
- * Above any earlier life of this node, provided its clock did not go back and it sent less than 65,536 announces a
- * second (routing facts, 2.5: neighbours may remember the old sequence and ignore what is not above it).
+ * Above any earlier life of this node, provided its clock did not go back and it sent less than
+ * 65,536 announces a second (routing facts, 2.5: neighbours may remember the old sequence and
+ * ignore what is not above it).
  */
-static uint64_t
-first_sequence(const struct sl_router *r)
+static uint64_t first_sequence(const struct sl_router *r)
 {
 	return r->config.first_sequence ? r->config.first_sequence : (r->start_unix_s << 16) + 1;
 }
 
-static uint32_t
-pow2_at_least(uint32_t n)
+static uint32_t pow2_at_least(uint32_t n)
 {
 	uint32_t p = 1;
 
@@ -148,8 +144,7 @@ pow2_at_least(uint32_t n)
 	return p;
 }
 
-static int
-allocate(struct sl_router *r)
+static int allocate(struct sl_router *r)
 {
 	uint32_t n = r->config.max_peers, ttl_s = (uint32_t)(r->config.coord_ttl_us / 1000000);
 	int rc;
@@ -159,15 +154,19 @@ allocate(struct sl_router *r)
 	r->active = calloc(n, sizeof(*r->active));
 	r->by_addr = calloc(r->by_addr_mask + 1u, sizeof(*r->by_addr));
 	r->left_out = calloc(n, sizeof(*r->left_out));
+	r->dirty_columns = calloc(n, sizeof(*r->dirty_columns));
+	r->shadow = aligned_alloc(64, n * sizeof(*r->shadow));
 	r->scratch = malloc(SL_SCRATCH_BYTES);
 	r->tree.entries = calloc(SL_PATH_MAX + 1, SL_TREE_ENTRY_BYTES);
 	r->tree.path = calloc(SL_PATH_MAX + 1, sizeof(*r->tree.path));
-	if (!r->peers || !r->active || !r->by_addr || !r->left_out || !r->scratch || !r->tree.entries || !r->tree.path)
+	if (!r->peers || !r->active || !r->by_addr || !r->left_out || !r->dirty_columns ||
+		!r->shadow || !r->scratch || !r->tree.entries || !r->tree.path)
 		return -ENOMEM;
+	memset(r->shadow, 0, n * sizeof(*r->shadow));
 	rc = sl_filter_matrix_init(&r->matrix, n);
 	if (rc == 0)
-		rc = sl_coords_init(&r->coords, r->config.coord_size, ttl_s, sl_identity_addr(r->identity), r->key,
-			&r->limbo);
+		rc = sl_coords_init(&r->coords, r->config.coord_size, ttl_s,
+			sl_identity_addr(r->identity), r->key, &r->limbo);
 	if (rc == 0)
 		rc = sl_lookup_init(r);
 	if (rc == 0)
@@ -177,9 +176,9 @@ allocate(struct sl_router *r)
 	return rc;
 }
 
-struct sl_router *
-sl_router_create(const struct sl_router_config *config, const struct sl_identity *identity,
-	const struct sl_router_sink *sink, uint64_t unix_s, uint64_t now_us)
+struct sl_router *sl_router_create(const struct sl_router_config *config,
+	const struct sl_identity *identity, const struct sl_router_sink *sink, uint64_t unix_s,
+	uint64_t now_us)
 {
 	struct sl_router *r;
 	int rc = -EINVAL;
@@ -224,24 +223,28 @@ fail:
 	return NULL;
 }
 
-static void
-peer_free(struct sl_route_peer *p)
+static void peer_free(struct sl_route_peer *p)
 {
 	if (!p)
 		return;
-	free(p->path);
+	free(p->route);
 	free(p->entries);
 	free(p);
 }
 
-void
-sl_router_destroy(struct sl_router *r)
+void sl_router_destroy(struct sl_router *r)
 {
 	if (!r)
 		return;
 	for (uint32_t i = 0; i < r->active_count; i++)
 		peer_free(r->active[i]);
 	sl_publish_unload(r);
+	while (r->retired_paths) {
+		struct sl_route_path *path = r->retired_paths;
+
+		r->retired_paths = path->next;
+		free(path);
+	}
 	sl_coords_fini(&r->coords);
 	sl_filter_matrix_fini(&r->matrix);
 	sl_quest_fini(r);
@@ -254,28 +257,30 @@ sl_router_destroy(struct sl_router *r)
 	free(r->tree.path);
 	free(r->scratch);
 	free(r->left_out);
+	free(r->dirty_columns);
+	free(r->shadow);
 	free(r->by_addr);
 	free(r->active);
 	free(r->peers);
 	free(r);
 }
 
-const struct sl_fib_ref *
-sl_router_fib(const struct sl_router *r)
+const struct sl_fib_ref *sl_router_fib(const struct sl_router *r)
 {
 	return &r->ref;
 }
 
-/* --- peers ------------------------------------------------------------------------------------------------------------ */
+/* --- peers
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
-static struct sl_route_peer **
-chain_of(const struct sl_router *r, const struct sl_node_addr *addr)
+static struct sl_route_peer **chain_of(const struct sl_router *r, const struct sl_node_addr *addr)
 {
 	return &r->by_addr[(uint32_t)sl_node_hash(addr->bytes, r->key) & r->by_addr_mask];
 }
 
-struct sl_route_peer *
-sl_router_peer_by_addr(const struct sl_router *r, const struct sl_node_addr *addr)
+struct sl_route_peer *sl_router_peer_by_addr(
+	const struct sl_router *r, const struct sl_node_addr *addr)
 {
 	struct sl_route_peer *p = *chain_of(r, addr);
 
@@ -284,14 +289,12 @@ sl_router_peer_by_addr(const struct sl_router *r, const struct sl_node_addr *add
 	return p;
 }
 
-static struct sl_route_peer *
-peer_by_id(const struct sl_router *r, uint32_t peer_id)
+static struct sl_route_peer *peer_by_id(const struct sl_router *r, uint32_t peer_id)
 {
 	return peer_id < r->config.max_peers ? r->peers[peer_id] : NULL;
 }
 
-static void
-remove_peer(struct sl_router *r, struct sl_route_peer *p)
+static void remove_peer(struct sl_router *r, struct sl_route_peer *p)
 {
 	static const uint8_t empty[SL_FILTER_BYTES];
 	bool was_parent = sl_tree_is_parent(r, p);
@@ -306,16 +309,19 @@ remove_peer(struct sl_router *r, struct sl_route_peer *p)
 	r->peers[p->id] = NULL;
 	/* The column is somebody else's next: emptied under the epoch of the snapshot to come. */
 	sl_filter_matrix_set(&r->matrix, p->id, p->column, empty, r->epoch + 1);
-	r->body_dirty = true;
+	sl_publish_peer_gone(r, p->id);
+	/* Snapshots until the next refer to its path. */
+	sl_route_path_retire(r, p->route);
+	p->route = NULL;
+	r->index_dirty = r->body_dirty = true;
 	sl_filter_changed(r);
 	sl_tree_peer_gone(r, was_parent);
 	sl_filter_want_all(r);
 	peer_free(p);
 }
 
-int
-sl_router_peer_up(struct sl_router *r, uint32_t peer_id, const uint8_t xonly[SL_XONLY_BYTES], uint16_t link_mtu,
-	uint64_t now_us)
+int sl_router_peer_up(struct sl_router *r, uint32_t peer_id, const uint8_t xonly[SL_XONLY_BYTES],
+	uint16_t link_mtu, uint64_t now_us)
 {
 	struct sl_route_peer *p, *other, **chain;
 
@@ -340,6 +346,7 @@ sl_router_peer_up(struct sl_router *r, uint32_t peer_id, const uint8_t xonly[SL_
 	p->etx = 1.0;
 	p->filter_hashes = SL_FILTER_HASHES;
 	p->path_dirty = true;
+	p->can_send = true;
 	/* Honest nodes send two a second at most; each costs us a signature check. */
 	sl_bucket_init(&p->tree_bucket, 20, 10, now_us);
 	sl_bucket_init(&p->lookup_bucket, 800, 400, now_us);
@@ -350,14 +357,15 @@ sl_router_peer_up(struct sl_router *r, uint32_t peer_id, const uint8_t xonly[SL_
 	p->place = r->active_count;
 	r->active[r->active_count++] = p;
 	p->filter_wanted = true;
-	r->body_dirty = true;
+	r->index_dirty = r->body_dirty = true;
+	sl_publish_peer(r, p);
+	sl_router_wake(r);
 	sl_tree_announce_to(r, p);
 	sl_router_settle(r);
 	return 0;
 }
 
-void
-sl_router_peer_down(struct sl_router *r, uint32_t peer_id, uint64_t now_us)
+void sl_router_peer_down(struct sl_router *r, uint32_t peer_id, uint64_t now_us)
 {
 	struct sl_route_peer *p = peer_by_id(r, peer_id);
 
@@ -367,34 +375,34 @@ sl_router_peer_down(struct sl_router *r, uint32_t peer_id, uint64_t now_us)
 	sl_router_settle(r);
 }
 
-void
-sl_router_peer_renew(struct sl_router *r, uint32_t peer_id, uint64_t now_us)
+void sl_router_peer_renew(struct sl_router *r, uint32_t peer_id, uint64_t now_us)
 {
 	struct sl_route_peer *p = peer_by_id(r, peer_id);
 
 	r->now_us = now_us;
 	if (p) {
 		p->filter_wanted = true;
+		sl_router_wake(r);
 		sl_tree_announce_to(r, p);
 	}
 	sl_router_settle(r);
 }
 
-void
-sl_router_peer_mtu(struct sl_router *r, uint32_t peer_id, uint16_t link_mtu, uint64_t now_us)
+void sl_router_peer_mtu(struct sl_router *r, uint32_t peer_id, uint16_t link_mtu, uint64_t now_us)
 {
 	struct sl_route_peer *p = peer_by_id(r, peer_id);
 
 	r->now_us = now_us;
 	if (p && p->mtu != link_mtu) {
 		p->mtu = link_mtu;
+		sl_publish_peer(r, p);
 		r->body_dirty = true;
 	}
 	sl_router_settle(r);
 }
 
-void
-sl_router_peer_metrics(struct sl_router *r, uint32_t peer_id, const struct sl_router_metrics *m, uint64_t now_us)
+void sl_router_peer_metrics(
+	struct sl_router *r, uint32_t peer_id, const struct sl_router_metrics *m, uint64_t now_us)
 {
 	struct sl_route_peer *p = peer_by_id(r, peer_id);
 	bool measured, first;
@@ -404,7 +412,7 @@ sl_router_peer_metrics(struct sl_router *r, uint32_t peer_id, const struct sl_ro
 	if (!p)
 		return;
 	/* A cost that is not a positive number is none. */
-	measured = m->measured && m->cost > 0.0;
+	measured = m->measured && m->cost > 0.0 && m->cost < 1e300;
 	cost = measured ? m->cost : 1.0;
 	first = measured && !p->measured;
 	if (cost != p->cost || m->loss != p->loss || m->etx != p->etx)
@@ -413,13 +421,13 @@ sl_router_peer_metrics(struct sl_router *r, uint32_t peer_id, const struct sl_ro
 	p->cost = cost;
 	p->loss = m->loss;
 	p->etx = m->etx;
+	sl_publish_peer(r, p);
 	if (first)
 		sl_tree_first_measure(r);
 	sl_router_settle(r);
 }
 
-void
-sl_router_congestion(struct sl_router *r, bool congested, uint64_t now_us)
+void sl_router_congestion(struct sl_router *r, bool congested, uint64_t now_us)
 {
 	r->now_us = now_us;
 	if (congested != r->congested) {
@@ -429,8 +437,8 @@ sl_router_congestion(struct sl_router *r, bool congested, uint64_t now_us)
 	sl_router_settle(r);
 }
 
-void
-sl_router_message(struct sl_router *r, uint32_t peer_id, const uint8_t *msg, size_t len, uint64_t now_us)
+void sl_router_message(
+	struct sl_router *r, uint32_t peer_id, const uint8_t *msg, size_t len, uint64_t now_us)
 {
 	struct sl_route_peer *p = peer_by_id(r, peer_id);
 
@@ -456,16 +464,19 @@ sl_router_message(struct sl_router *r, uint32_t peer_id, const uint8_t *msg, siz
 	sl_router_settle(r);
 }
 
-/* --- time -------------------------------------------------------------------------------------------------------------- */
+/* --- time
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
-/* The coordinate cache's housekeeping: a slice every 100 ms, the whole of a full cache about every 30 s. */
-static uint64_t
-coords_tick(struct sl_router *r)
+/* The coordinate cache's housekeeping: a slice every 100 ms, the whole of a full cache about every
+ * 30 s. */
+static uint64_t coords_tick(struct sl_router *r)
 {
 	uint32_t slice = r->coords.count / 300 + 16;
 	bool expire = r->now_us >= r->expiry_us;
 
-	if (sl_coords_work(&r->coords, expire && slice > WORK_BUDGET ? slice : WORK_BUDGET, false, 0))
+	if (sl_coords_work(
+		    &r->coords, expire && slice > WORK_BUDGET ? slice : WORK_BUDGET, false, 0))
 		return r->now_us;
 	if (expire) {
 		(void)sl_coords_work(&r->coords, slice, true, sl_router_seconds(r));
@@ -475,12 +486,14 @@ coords_tick(struct sl_router *r)
 	return r->coords.count ? r->expiry_us : UINT64_MAX;
 }
 
-uint64_t
-sl_router_tick(struct sl_router *r, uint64_t now_us)
+uint64_t sl_router_tick(struct sl_router *r, uint64_t now_us)
 {
 	uint64_t next, at;
 
 	r->now_us = now_us;
+	if (now_us < r->due_us)
+		return r->due_us;
+	r->scan_us = now_us;
 	next = sl_tree_tick(r);
 	at = sl_filter_tick(r);
 	next = at < next ? at : next;
@@ -488,7 +501,8 @@ sl_router_tick(struct sl_router *r, uint64_t now_us)
 	next = at < next ? at : next;
 	at = coords_tick(r);
 	next = at < next ? at : next;
+	/* What the ticks woke was theirs, and is in `next`. */
+	r->due_us = next;
 	sl_router_settle(r);
-	at = sl_publish_due(r);
-	return at < next ? at : next;
+	return r->due_us;
 }

@@ -12,7 +12,8 @@
  *	datagram.c	datagrams that control handles, error signals
  *	router.c	life, peers, time;  info.c  what the operator sees
  *
- * One thread. A public call changes state, notes what is to be sent or published, and ends in sl_router_settle().
+ * One thread. A public call changes state, notes what is to be sent or published, and ends in
+ *sl_router_settle().
  */
 #include "../overlay/sl_bucket.h"
 #include "../overlay/sl_log.h"
@@ -23,6 +24,15 @@
 #include "sl_router.h"
 
 #define SL_NO_PEER UINT32_MAX
+
+/* A peer's path, root first. Immutable: snapshots refer to it; retired after the one that no longer
+ * does. */
+struct sl_route_path {
+	struct sl_route_path *next; /* of the retired */
+	uint64_t *prefix;	    /* hash of the first i + 1 entries */
+	uint16_t len;
+	struct sl_node_addr at[] __attribute__((aligned(8)));
+};
 
 struct sl_route_peer {
 	uint32_t id;
@@ -39,8 +49,9 @@ struct sl_route_peer {
 	uint64_t tree_sequence;
 	struct sl_node_addr parent;
 	uint16_t path_len;
-	uint8_t *entries;	   /* path_len * 32 bytes as received: the peer first, its root last */
-	struct sl_node_addr *path; /* root first */
+	uint8_t *entries; /* path_len * 32 bytes as received: the peer first, its root last */
+	struct sl_route_path *route;
+	struct sl_node_addr *path; /* = route->at: root first */
 	struct sl_bucket tree_bucket;
 	/* announces to it */
 	bool announce_pending, announced;
@@ -62,9 +73,10 @@ struct sl_route_peer {
 
 	/* publish.c: what the matrix holds in this peer's column, when it differs from `filter` */
 	bool column_dirty;
-	bool path_dirty; /* coordinates changed, or the peer is new */
+	bool path_dirty; /* coordinates or number of hashes changed, or the peer is new */
 	uint8_t column[SL_FILTER_BYTES];
 
+	bool can_send; /* always, but in tests */
 	bool measured;
 	double cost, loss, etx;
 
@@ -79,7 +91,7 @@ struct sl_tree {
 	bool is_signed;
 	uint8_t signature[SL_SIGNATURE_BYTES];
 	uint16_t len;
-	uint8_t *entries; /* as announced, self first; room for SL_PATH_MAX + 1 */
+	uint8_t *entries;	   /* as announced, self first; room for SL_PATH_MAX + 1 */
 	struct sl_node_addr *path; /* root first; same room */
 	bool stamped;
 	uint64_t stamped_us; /* last "set parent" */
@@ -90,12 +102,13 @@ struct sl_tree {
 	uint64_t evaluated_us; /* last periodic pass */
 };
 
-/* datagram.c, lookup.c: when something was last done for an address; bounded, the oldest of a set makes room. */
+/* datagram.c, lookup.c: when something was last done for an address; bounded, the oldest of a set
+ * makes room. */
 struct sl_stamps {
 	struct sl_stamp {
 		struct sl_node_addr addr;
 		uint64_t us; /* 0 = empty */
-	} *slots;
+	} * slots;
 	uint32_t set_mask;
 };
 
@@ -133,8 +146,15 @@ struct sl_router {
 	struct sl_coords coords;
 	struct sl_limbo limbo;
 	bool body_dirty, columns_dirty, own_path_dirty;
-	bool costs_dirty; /* costs or congestion marks: a body, but not at once */
+	bool index_dirty;	    /* the set of peers or their paths; with body_dirty */
+	bool costs_dirty;	    /* costs or congestion marks: a body, but not at once */
+	struct sl_fib_peer *shadow; /* [max_peers] what the next body shows of each peer */
+	struct sl_route_path *retired_paths;
+	uint16_t *dirty_columns; /* [max_peers] */
+	uint32_t dirty_column_count;
 	uint64_t published_us;
+	uint64_t due_us;  /* a tick before this has nothing to do */
+	uint64_t scan_us; /* last tick that looked at all peers */
 	uint32_t epoch;
 	uint32_t recent_next, recent_count, recent_floor;
 	struct sl_fib_change recent[SL_FIB_RECENT];
@@ -151,52 +171,59 @@ struct sl_router {
 
 #define SL_SCRATCH_BYTES (SL_TREE_FIXED_BYTES + SL_TREE_ENTRY_BYTES * (SL_PATH_MAX + 1))
 
-static inline void
-sl_route_count(struct sl_router *r, enum sl_route_counter c)
+static inline void sl_route_count(struct sl_router *r, enum sl_route_counter c)
 {
 	r->counters[c]++;
 }
 
-static inline uint64_t
-sl_router_unix_s(const struct sl_router *r)
+/* There is something for the tick: not at once, so that a flood of small changes does not make each
+ * turn a long one. */
+static inline void sl_router_wake(struct sl_router *r)
+{
+	uint64_t at = r->scan_us + r->config.publish_interval_us;
+
+	if (at < r->now_us)
+		at = r->now_us;
+	if (at < r->due_us)
+		r->due_us = at;
+}
+
+static inline uint64_t sl_router_unix_s(const struct sl_router *r)
 {
 	return r->start_unix_s + (r->now_us - r->start_us) / 1000000;
 }
 
-static inline uint32_t
-sl_router_seconds(const struct sl_router *r)
+static inline uint32_t sl_router_seconds(const struct sl_router *r)
 {
 	return (uint32_t)(r->now_us / 1000000);
 }
 
-static inline bool
-sl_tree_is_root(const struct sl_tree *t)
+static inline bool sl_tree_is_root(const struct sl_tree *t)
 {
 	return sl_node_same(&t->root, &t->self);
 }
 
-static inline bool
-sl_tree_is_parent(const struct sl_router *r, const struct sl_route_peer *p)
+static inline bool sl_tree_is_parent(const struct sl_router *r, const struct sl_route_peer *p)
 {
 	return !sl_tree_is_root(&r->tree) && sl_node_same(&r->tree.parent, &p->addr);
 }
 
-static inline bool
-sl_tree_is_child(const struct sl_router *r, const struct sl_route_peer *p)
+static inline bool sl_tree_is_child(const struct sl_router *r, const struct sl_route_peer *p)
 {
 	return p->has_tree && sl_node_same(&p->parent, &r->tree.self);
 }
 
 /* Our parent, or a peer that names us as its parent (6.5). */
-static inline bool
-sl_tree_is_tree_peer(const struct sl_router *r, const struct sl_route_peer *p)
+static inline bool sl_tree_is_tree_peer(const struct sl_router *r, const struct sl_route_peer *p)
 {
 	return sl_tree_is_parent(r, p) || sl_tree_is_child(r, p);
 }
 
 /* router.c */
-struct sl_route_peer *sl_router_peer_by_addr(const struct sl_router *r, const struct sl_node_addr *addr);
-int sl_router_send(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len, uint8_t flags);
+struct sl_route_peer *sl_router_peer_by_addr(
+	const struct sl_router *r, const struct sl_node_addr *addr);
+int sl_router_send(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len,
+	uint8_t flags);
 uint64_t sl_router_random(struct sl_router *r);
 int sl_stamps_init(struct sl_stamps *s, uint32_t entries) SL_MUST_CHECK;
 void sl_stamps_fini(struct sl_stamps *s);
@@ -204,8 +231,8 @@ void sl_stamps_fini(struct sl_stamps *s);
 bool sl_stamps_take(struct sl_stamps *s, const struct sl_router *r, const struct sl_node_addr *addr,
 	uint64_t interval_us);
 /* The same question without stamping. */
-bool sl_stamps_free(const struct sl_stamps *s, const struct sl_router *r, const struct sl_node_addr *addr,
-	uint64_t interval_us);
+bool sl_stamps_free(const struct sl_stamps *s, const struct sl_router *r,
+	const struct sl_node_addr *addr, uint64_t interval_us);
 
 /* tree.c */
 struct sl_tree_choice {
@@ -213,7 +240,8 @@ struct sl_tree_choice {
 	bool mandatory;
 };
 void sl_tree_start(struct sl_router *r, const struct sl_node_addr *self, uint64_t sequence);
-/* A new declaration: next sequence, now, coordinates recomputed. Demotes itself to root where it must (2.5). */
+/* A new declaration: next sequence, now, coordinates recomputed. Demotes itself to root where it
+ * must (2.5). */
 void sl_tree_declare(struct sl_router *r, const struct sl_node_addr *parent);
 /* The parent we would take (5.2, 5.3), without doing it. */
 struct sl_tree_choice sl_tree_evaluate(const struct sl_router *r);
@@ -226,35 +254,51 @@ void sl_tree_first_measure(struct sl_router *r);
 uint64_t sl_tree_tick(struct sl_router *r);
 
 /* announce.c */
-void sl_filter_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
+void sl_filter_message(
+	struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
 void sl_filter_want_all(struct sl_router *r);
 /* What p would be sent now. */
-void sl_filter_outgoing(struct sl_router *r, const struct sl_route_peer *p, uint8_t bits[SL_FILTER_BYTES]);
+void sl_filter_outgoing(
+	struct sl_router *r, const struct sl_route_peer *p, uint8_t bits[SL_FILTER_BYTES]);
 uint64_t sl_filter_tick(struct sl_router *r);
 double sl_filter_mesh_size(const struct sl_router *r);
-static inline void
-sl_filter_changed(struct sl_router *r)
+static inline void sl_filter_changed(struct sl_router *r)
 {
 	r->merge_version++;
+	sl_router_wake(r);
 }
 
 /* publish.c */
+/* The row of p is to be p's present state: after any change of what workers see of it. Set *_dirty
+ * too. */
+void sl_publish_peer(struct sl_router *r, const struct sl_route_peer *p);
+void sl_publish_peer_gone(struct sl_router *r, uint32_t id);
+/* p's filter changed. */
+void sl_publish_column(struct sl_router *r, struct sl_route_peer *p);
+/* entries: as on the wire, len of them. NULL when memory is short. */
+struct sl_route_path *sl_route_path_create(
+	const struct sl_router *r, const uint8_t *entries, unsigned len);
+void sl_route_path_retire(struct sl_router *r, struct sl_route_path *path);
 int sl_publish(struct sl_router *r);
 uint64_t sl_publish_due(const struct sl_router *r);
 void sl_publish_unload(struct sl_router *r);
-/* Publishes if something changed and the last time is long enough ago; everything else is for the tick. */
+/* Publishes if something changed and the last time is long enough ago; everything else is for the
+ * tick. */
 void sl_router_settle(struct sl_router *r);
 
 /* lookup.c */
 int sl_lookup_init(struct sl_router *r) SL_MUST_CHECK;
 void sl_lookup_fini(struct sl_router *r);
-void sl_lookup_request_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
-void sl_lookup_response_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
+void sl_lookup_request_message(
+	struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
+void sl_lookup_response_message(
+	struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
 /*
- * Sends a built request on (routing facts, 11.3, step 9); from NULL = our own. Returns how many got it; dry = would get it.
+ * Sends a built request on (routing facts, 11.3, step 9); from NULL = our own. Returns how many got
+ * it; dry = would get it.
  */
-uint32_t sl_lookup_fan_out(struct sl_router *r, const struct sl_route_peer *from, const struct sl_lookup_request *q,
-	const uint8_t *msg, size_t len, bool dry);
+uint32_t sl_lookup_fan_out(struct sl_router *r, const struct sl_route_peer *from,
+	const struct sl_lookup_request *q, const uint8_t *msg, size_t len, bool dry);
 
 /* quest.c */
 bool sl_quest_is_own(const struct sl_router *r, uint64_t request_id);

@@ -7,34 +7,33 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int
-addr_cmp(const struct sl_node_addr *a, const struct sl_node_addr *b)
+static int addr_cmp(const struct sl_node_addr *a, const struct sl_node_addr *b)
 {
 	return memcmp(a, b, SL_NODE_ADDR_BYTES);
 }
 
-/* --- our own declaration ------------------------------------------------------------------------------------- */
+/* --- our own declaration
+ * ------------------------------------------------------------------------------------- */
 
-static void
-entry_put(uint8_t *e, const struct sl_node_addr *addr, uint64_t sequence, uint64_t timestamp_s)
+static void entry_put(
+	uint8_t *e, const struct sl_node_addr *addr, uint64_t sequence, uint64_t timestamp_s)
 {
 	memcpy(e, addr, 16);
 	sl_put64(e + 16, sequence);
 	sl_put64(e + 24, timestamp_s);
 }
 
-static struct sl_route_peer *
-parent_peer(const struct sl_router *r)
+static struct sl_route_peer *parent_peer(const struct sl_router *r)
 {
 	return sl_tree_is_root(&r->tree) ? NULL : sl_router_peer_by_addr(r, &r->tree.parent);
 }
 
 /*
- * Coordinates from the declaration. A parent whose root is not smaller than we are would make a path whose last entry is
- * not its minimum, which everybody refuses: then we are root, under the same sequence (2.5).
+ * Coordinates from the declaration. A parent whose root is not smaller than we are would make a
+ * path whose last entry is not its minimum, which everybody refuses: then we are root, under the
+ * same sequence (2.5).
  */
-static void
-recompute(struct sl_router *r)
+static void recompute(struct sl_router *r)
 {
 	struct sl_tree *t = &r->tree;
 	const struct sl_route_peer *p = NULL;
@@ -54,7 +53,8 @@ recompute(struct sl_router *r)
 	entry_put(t->entries, &t->self, t->sequence, t->timestamp_s);
 	t->len = 1;
 	if (p) {
-		memcpy(t->entries + SL_TREE_ENTRY_BYTES, p->entries, (size_t)p->path_len * SL_TREE_ENTRY_BYTES);
+		memcpy(t->entries + SL_TREE_ENTRY_BYTES, p->entries,
+			(size_t)p->path_len * SL_TREE_ENTRY_BYTES);
 		memcpy(t->path, p->path, p->path_len * sizeof(t->path[0]));
 		t->len = (uint16_t)(p->path_len + 1);
 	}
@@ -68,8 +68,7 @@ recompute(struct sl_router *r)
 	sl_filter_changed(r); /* the set of tree peers may be another (W1) */
 }
 
-void
-sl_tree_declare(struct sl_router *r, const struct sl_node_addr *parent)
+void sl_tree_declare(struct sl_router *r, const struct sl_node_addr *parent)
 {
 	r->tree.parent = *parent;
 	r->tree.sequence++;
@@ -77,8 +76,7 @@ sl_tree_declare(struct sl_router *r, const struct sl_node_addr *parent)
 	recompute(r);
 }
 
-void
-sl_tree_start(struct sl_router *r, const struct sl_node_addr *self, uint64_t sequence)
+void sl_tree_start(struct sl_router *r, const struct sl_node_addr *self, uint64_t sequence)
 {
 	struct sl_tree *t = &r->tree;
 
@@ -89,8 +87,7 @@ sl_tree_start(struct sl_router *r, const struct sl_node_addr *self, uint64_t seq
 	recompute(r);
 }
 
-static void
-sign(struct sl_router *r)
+static void sign(struct sl_router *r)
 {
 	struct sl_tree *t = &r->tree;
 	uint8_t preimage[SL_TREE_PREIMAGE_BYTES], digest[SL_SHA256_BYTES];
@@ -103,10 +100,10 @@ sign(struct sl_router *r)
 	t->is_signed = true;
 }
 
-/* --- announces out -------------------------------------------------------------------------------------------- */
+/* --- announces out
+ * -------------------------------------------------------------------------------------------- */
 
-void
-sl_tree_announce_to(struct sl_router *r, struct sl_route_peer *p)
+void sl_tree_announce_to(struct sl_router *r, struct sl_route_peer *p)
 {
 	struct sl_tree *t = &r->tree;
 	struct sl_tree_announce a;
@@ -114,43 +111,51 @@ sl_tree_announce_to(struct sl_router *r, struct sl_route_peer *p)
 
 	if (p->announced && r->now_us - p->announced_us < r->config.announce_min_interval_us) {
 		p->announce_pending = true; /* what it says is decided when it leaves */
+		sl_router_wake(r);
 		return;
 	}
 	sign(r);
-	a = (struct sl_tree_announce){.sequence = t->sequence, .timestamp_s = t->timestamp_s, .parent = t->parent,
-		.entries = t->len, .entry = t->entries, .signature = t->signature};
+	a = (struct sl_tree_announce){.sequence = t->sequence,
+		.timestamp_s = t->timestamp_s,
+		.parent = t->parent,
+		.entries = t->len,
+		.entry = t->entries,
+		.signature = t->signature};
 	len = sl_tree_announce_build(r->scratch, SL_SCRATCH_BYTES, &a);
 	p->announced = true;
 	p->announced_us = r->now_us;
-	/* Nothing tells us of a lost announce, but a refused one is tried again after the interval. */
+	/* Nothing tells us of a lost announce, but a refused one is tried again after the interval.
+	 */
 	p->announce_pending = sl_router_send(r, p, r->scratch, len, 0) != 0;
+	if (p->announce_pending)
+		sl_router_wake(r);
 	sl_route_count(r, p->announce_pending ? SL_ROUTE_TREE_SEND_FAILED : SL_ROUTE_TREE_TX);
 }
 
-static void
-announce_all(struct sl_router *r)
+static void announce_all(struct sl_router *r)
 {
 	for (uint32_t i = 0; i < r->active_count; i++)
 		sl_tree_announce_to(r, r->active[i]);
 }
 
-/* --- parent selection ----------------------------------------------------------------------------------------- */
+/* --- parent selection
+ * ----------------------------------------------------------------------------------------- */
 
-static bool
-suppressed(const struct sl_router *r)
+static bool suppressed(const struct sl_router *r)
 {
 	const struct sl_tree *t = &r->tree;
-	bool held = r->config.hold_down_us && t->stamped && r->now_us - t->stamped_us < r->config.hold_down_us;
+	bool held = r->config.hold_down_us && t->stamped &&
+		    r->now_us - t->stamped_us < r->config.hold_down_us;
 
 	return held || (t->dampened_set && r->now_us < t->dampened_until_us);
 }
 
 /*
- * Smallest root on offer. Over paths that do not run through us (W2): a root that only our own descendants show is the
- * echo of what we or a former parent said, and nobody could take us there. False when there is no such path.
+ * Smallest root on offer. Over paths that do not run through us (W2): a root that only our own
+ * descendants show is the echo of what we or a former parent said, and nobody could take us there.
+ * False when there is no such path.
  */
-static bool
-smallest_root(const struct sl_router *r, struct sl_node_addr *root)
+static bool smallest_root(const struct sl_router *r, struct sl_node_addr *root)
 {
 	bool found = false;
 
@@ -166,8 +171,7 @@ smallest_root(const struct sl_router *r, struct sl_node_addr *root)
 	return found;
 }
 
-static bool
-should_be_root(const struct sl_router *r)
+static bool should_be_root(const struct sl_router *r)
 {
 	struct sl_node_addr root;
 
@@ -183,8 +187,8 @@ should_be_root(const struct sl_router *r)
 }
 
 /* Loop-free peers that lead to root, best effective depth first, then smallest address. */
-static struct sl_route_peer *
-best_candidate(const struct sl_router *r, const struct sl_node_addr *root, bool measured_only, double *best_depth)
+static struct sl_route_peer *best_candidate(const struct sl_router *r,
+	const struct sl_node_addr *root, bool measured_only, double *best_depth)
 {
 	struct sl_route_peer *best = NULL;
 
@@ -197,7 +201,8 @@ best_candidate(const struct sl_router *r, const struct sl_node_addr *root, bool 
 		if (p->path_len >= SL_PATH_MAX || (measured_only && !p->measured))
 			continue;
 		depth = (double)(p->path_len - 1) + (measured_only ? p->cost : 1.0);
-		if (!best || depth < *best_depth || (depth == *best_depth && addr_cmp(&p->addr, &best->addr) < 0)) {
+		if (!best || depth < *best_depth ||
+			(depth == *best_depth && addr_cmp(&p->addr, &best->addr) < 0)) {
 			best = p;
 			*best_depth = depth;
 		}
@@ -205,8 +210,7 @@ best_candidate(const struct sl_router *r, const struct sl_node_addr *root, bool 
 	return best;
 }
 
-struct sl_tree_choice
-sl_tree_evaluate(const struct sl_router *r)
+struct sl_tree_choice sl_tree_evaluate(const struct sl_router *r)
 {
 	const struct sl_tree *t = &r->tree;
 	struct sl_tree_choice none = {NULL, false};
@@ -219,8 +223,9 @@ sl_tree_evaluate(const struct sl_router *r)
 	if (!smallest_root(r, &root) || addr_cmp(&t->self, &root) <= 0)
 		return none;
 	/*
-	 * Measured ones only, if there are any that lead there. The plain rule leaves out unmeasured ones as soon as any
-	 * peer is measured, and so can leave us without a way to a root in sight (W5).
+	 * Measured ones only, if there are any that lead there. The plain rule leaves out
+	 * unmeasured ones as soon as any peer is measured, and so can leave us without a way to a
+	 * root in sight (W5).
 	 */
 	best = best_candidate(r, &root, true, &best_depth);
 	if (!best) {
@@ -242,8 +247,7 @@ sl_tree_evaluate(const struct sl_router *r)
 }
 
 /* Counts a change of parent (5.6: the window tumbles, the threshold engages when it is reached). */
-static void
-record_flap(struct sl_router *r)
+static void record_flap(struct sl_router *r)
 {
 	struct sl_tree *t = &r->tree;
 	bool damped = t->dampened_set && r->now_us < t->dampened_until_us;
@@ -264,15 +268,15 @@ record_flap(struct sl_router *r)
 		t->dampened_set = true;
 		t->dampened_until_us = r->now_us + r->config.flap_dampening_us;
 		sl_route_count(r, SL_ROUTE_FLAP_DAMPENED);
-		sl_log(SL_LOG_WARNING, SL_TOPIC_ROUTE, "parent changed %u times in %u s: only forced changes for %u s",
+		sl_log(SL_LOG_WARNING, SL_TOPIC_ROUTE,
+			"parent changed %u times in %u s: only forced changes for %u s",
 			t->flap_count, (unsigned)(r->config.flap_window_us / 1000000),
 			(unsigned)(r->config.flap_dampening_us / 1000000));
 	}
 }
 
 /* A new declaration under p; the same parent again is a refresh. */
-static void
-set_parent(struct sl_router *r, const struct sl_route_peer *p)
+static void set_parent(struct sl_router *r, const struct sl_route_peer *p)
 {
 	struct sl_tree *t = &r->tree;
 	bool changed = sl_tree_is_root(t) || !sl_node_same(&t->parent, &p->addr);
@@ -284,8 +288,7 @@ set_parent(struct sl_router *r, const struct sl_route_peer *p)
 	sl_tree_declare(r, &p->addr);
 }
 
-static void
-switch_to(struct sl_router *r, const struct sl_route_peer *p)
+static void switch_to(struct sl_router *r, const struct sl_route_peer *p)
 {
 	set_parent(r, p);
 	sl_route_count(r, SL_ROUTE_PARENT_SWITCH);
@@ -293,8 +296,7 @@ switch_to(struct sl_router *r, const struct sl_route_peer *p)
 }
 
 /* Becomes root. mid-loss also drops what ran through us. */
-static void
-self_root(struct sl_router *r, bool lost_parent)
+static void self_root(struct sl_router *r, bool lost_parent)
 {
 	sl_tree_declare(r, &r->tree.self);
 	sl_route_count(r, SL_ROUTE_SELF_ROOT);
@@ -302,8 +304,7 @@ self_root(struct sl_router *r, bool lost_parent)
 }
 
 /* Switch or promotion when one is due; what all triggers share (5.5, first two rows). */
-static bool
-reconsider(struct sl_router *r)
+static bool reconsider(struct sl_router *r)
 {
 	struct sl_tree_choice e = sl_tree_evaluate(r);
 
@@ -318,8 +319,7 @@ reconsider(struct sl_router *r)
 	return true;
 }
 
-static void
-same_parent_update(struct sl_router *r, const struct sl_route_peer *p)
+static void same_parent_update(struct sl_router *r, const struct sl_route_peer *p)
 {
 	struct sl_node_addr old[SL_PATH_MAX + 1];
 	uint16_t old_len = r->tree.len;
@@ -331,16 +331,14 @@ same_parent_update(struct sl_router *r, const struct sl_route_peer *p)
 		announce_all(r);
 }
 
-static void
-loop_drop(struct sl_router *r)
+static void loop_drop(struct sl_router *r)
 {
 	sl_route_count(r, SL_ROUTE_LOOP_DROP);
 	self_root(r, true);
 	announce_all(r);
 }
 
-void
-sl_tree_peer_gone(struct sl_router *r, bool was_parent)
+void sl_tree_peer_gone(struct sl_router *r, bool was_parent)
 {
 	struct sl_tree_choice e;
 
@@ -353,21 +351,22 @@ sl_tree_peer_gone(struct sl_router *r, bool was_parent)
 		self_root(r, true);
 	if (!sl_tree_is_root(&r->tree))
 		sl_coords_invalidate(&r->coords, false, &r->tree.root);
-	/* At once, so that the subtree learns of it before it believes stale news from elsewhere. */
+	/* At once, so that the subtree learns of it before it believes stale news from elsewhere.
+	 */
 	announce_all(r);
 }
 
-void
-sl_tree_first_measure(struct sl_router *r)
+void sl_tree_first_measure(struct sl_router *r)
 {
 	reconsider(r);
 }
 
-/* --- announces in --------------------------------------------------------------------------------------------- */
+/* --- announces in
+ * --------------------------------------------------------------------------------------------- */
 
-/* 2.4, and no address twice: an honest node drops a parent whose path shows itself, so repeats are made up. */
-static bool
-semantics_ok(const struct sl_tree_announce *a, const struct sl_node_addr *sender)
+/* 2.4, and no address twice: an honest node drops a parent whose path shows itself, so repeats are
+ * made up. */
+static bool semantics_ok(const struct sl_tree_announce *a, const struct sl_node_addr *sender)
 {
 	const uint8_t *last = a->entry + (size_t)(a->entries - 1) * SL_TREE_ENTRY_BYTES;
 
@@ -389,8 +388,7 @@ semantics_ok(const struct sl_tree_announce *a, const struct sl_node_addr *sender
 	return true;
 }
 
-static bool
-signature_ok(const struct sl_tree_announce *a, const struct sl_route_peer *p)
+static bool signature_ok(const struct sl_tree_announce *a, const struct sl_route_peer *p)
 {
 	uint8_t preimage[SL_TREE_PREIMAGE_BYTES], digest[SL_SHA256_BYTES];
 
@@ -400,11 +398,12 @@ signature_ok(const struct sl_tree_announce *a, const struct sl_route_peer *p)
 }
 
 /*
- * The checks of 2.3. Staleness is looked at before the signature: the outcome is the same silence, and a replayed
- * announce then costs nothing. The counter a message ends in is the first check it fails in this order.
+ * The checks of 2.3. Staleness is looked at before the signature: the outcome is the same silence,
+ * and a replayed announce then costs nothing. The counter a message ends in is the first check it
+ * fails in this order.
  */
-static bool
-acceptable(struct sl_router *r, struct sl_route_peer *p, struct sl_tree_announce *a, const uint8_t *msg, size_t len)
+static bool acceptable(struct sl_router *r, struct sl_route_peer *p, struct sl_tree_announce *a,
+	const uint8_t *msg, size_t len)
 {
 	enum sl_route_counter c;
 
@@ -429,11 +428,10 @@ acceptable(struct sl_router *r, struct sl_route_peer *p, struct sl_tree_announce
 }
 
 /* Keeps the declaration. False when memory is short (nothing changed). */
-static bool
-store(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announce *a)
+static bool store(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announce *a)
 {
 	bool was_child = sl_tree_is_child(r, p);
-	struct sl_node_addr *path = malloc(a->entries * sizeof(*path));
+	struct sl_route_path *path = sl_route_path_create(r, a->entry, a->entries);
 	uint8_t *entries = malloc((size_t)a->entries * SL_TREE_ENTRY_BYTES);
 
 	if (!path || !entries) {
@@ -442,33 +440,31 @@ store(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announc
 		return false;
 	}
 	memcpy(entries, a->entry, (size_t)a->entries * SL_TREE_ENTRY_BYTES);
-	p->has_self = false;
-	for (unsigned i = 0; i < a->entries; i++) {
-		struct sl_node_addr *at = &path[a->entries - 1 - i];
-
-		memcpy(at, a->entry + (size_t)i * SL_TREE_ENTRY_BYTES, 16);
-		p->has_self |= sl_node_same(at, &r->tree.self);
-	}
-	if (!p->has_tree || p->path_len != a->entries ||
-		memcmp(p->path, path, a->entries * sizeof(*path)) != 0) {
-		p->path_dirty = true;
-		r->body_dirty = true;
-	}
-	free(p->path);
 	free(p->entries);
-	p->path = path;
 	p->entries = entries;
-	p->path_len = a->entries;
 	p->parent = a->parent;
 	p->tree_sequence = a->sequence;
-	p->has_tree = true;
+	if (p->has_tree && p->path_len == path->len &&
+		memcmp(p->path, path->at, path->len * sizeof(path->at[0])) == 0) {
+		free(path); /* the usual refresh: nothing changed for the workers */
+	} else {
+		sl_route_path_retire(r, p->route);
+		p->route = path;
+		p->path = path->at;
+		p->path_len = path->len;
+		p->has_tree = true;
+		p->has_self = false;
+		for (unsigned i = 0; i < path->len; i++)
+			p->has_self |= sl_node_same(&path->at[i], &r->tree.self);
+		p->path_dirty = r->index_dirty = r->body_dirty = true;
+		sl_publish_peer(r, p);
+	}
 	if (was_child != sl_tree_is_child(r, p))
 		sl_filter_changed(r); /* W1 */
 	return true;
 }
 
-void
-sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announce *a)
+void sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announce *a)
 {
 	if (!store(r, p, a))
 		return;
@@ -485,8 +481,7 @@ sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct sl_tre
 		same_parent_update(r, p);
 }
 
-void
-sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
+void sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
 {
 	struct sl_tree_announce a;
 
@@ -495,17 +490,18 @@ sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg
 		sl_tree_accept(r, p, &a);
 }
 
-/* --- time ----------------------------------------------------------------------------------------------------- */
+/* --- time
+ * -----------------------------------------------------------------------------------------------------
+ */
 
-static uint64_t
-earlier(uint64_t a, uint64_t b)
+static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* Every reeval interval: a better parent, or the same declaration once more for those who missed it. */
-static uint64_t
-periodic(struct sl_router *r)
+/* Every reeval interval: a better parent, or the same declaration once more for those who missed
+ * it. */
+static uint64_t periodic(struct sl_router *r)
 {
 	struct sl_tree *t = &r->tree;
 
@@ -523,8 +519,7 @@ periodic(struct sl_router *r)
 	return t->evaluated_us + r->config.reeval_interval_us;
 }
 
-uint64_t
-sl_tree_tick(struct sl_router *r)
+uint64_t sl_tree_tick(struct sl_router *r)
 {
 	uint64_t next = UINT64_MAX;
 

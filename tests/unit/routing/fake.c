@@ -4,8 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-struct sl_node_addr
-fake_addr(unsigned x)
+struct sl_node_addr fake_addr(unsigned x)
 {
 	struct sl_node_addr a = {{0}};
 
@@ -13,8 +12,7 @@ fake_addr(unsigned x)
 	return a;
 }
 
-static int
-on_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
+static int on_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
 {
 	struct fake *f = arg;
 	struct fake_sent *s = &f->sent[f->sent_count++ % 64];
@@ -31,8 +29,7 @@ on_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t fla
 	return 0;
 }
 
-static void
-on_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t flags)
+static void on_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t flags)
 {
 	struct fake *f = arg;
 
@@ -40,8 +37,7 @@ on_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t 
 	f->local++;
 }
 
-struct fake *
-fake_create(int self, const struct sl_router_config *config, struct sl_identity *id)
+struct fake *fake_create(int self, const struct sl_router_config *config, struct sl_identity *id)
 {
 	struct fake *f = calloc(1, sizeof(*f));
 	struct sl_router_config c;
@@ -67,16 +63,14 @@ fake_create(int self, const struct sl_router_config *config, struct sl_identity 
 	return f;
 }
 
-void
-fake_destroy(struct fake *f)
+void fake_destroy(struct fake *f)
 {
 	sl_router_destroy(f->r);
 	sl_identity_destroy(f->id);
 	free(f);
 }
 
-struct sl_route_peer *
-fake_peer(struct fake *f, uint32_t id, unsigned x)
+struct sl_route_peer *fake_peer(struct fake *f, uint32_t id, unsigned x)
 {
 	uint8_t xonly[SL_XONLY_BYTES];
 	struct sl_route_peer *p, **link;
@@ -94,17 +88,19 @@ fake_peer(struct fake *f, uint32_t id, unsigned x)
 	link = &r->by_addr[(uint32_t)sl_node_hash(p->addr.bytes, r->key) & r->by_addr_mask];
 	p->hash_next = *link;
 	*link = p;
-	r->body_dirty = true;
+	r->index_dirty = r->body_dirty = true;
+	sl_publish_peer(r, p);
 	sl_router_settle(r);
 	return p;
 }
 
-static void
-announce(struct fake *f, uint32_t id, bool quiet, unsigned n, va_list ap)
+static void announce(struct fake *f, uint32_t id, bool quiet, unsigned n, va_list ap)
 {
 	struct sl_route_peer *p = f->r->peers[id];
 	uint8_t *entries = calloc(n, SL_TREE_ENTRY_BYTES);
-	struct sl_tree_announce a = {.sequence = p->tree_sequence + 1, .timestamp_s = 1700000000, .entries = (uint16_t)n,
+	struct sl_tree_announce a = {.sequence = p->tree_sequence + 1,
+		.timestamp_s = 1700000000,
+		.entries = (uint16_t)n,
 		.entry = entries};
 
 	for (unsigned i = 0; i < n; i++) {
@@ -114,7 +110,8 @@ announce(struct fake *f, uint32_t id, bool quiet, unsigned n, va_list ap)
 	a.parent = fake_addr(entries[n > 1 ? SL_TREE_ENTRY_BYTES : 0]);
 	f->r->now_us = f->now_us;
 	if (quiet) {
-		/* As if it came while the evaluation had nothing to choose: keeps the outcome out. */
+		/* As if it came while the evaluation had nothing to choose: keeps the outcome out.
+		 */
 		struct sl_tree saved = f->r->tree;
 		uint8_t own[SL_TREE_ENTRY_BYTES * 16];
 		struct sl_node_addr path[16];
@@ -134,8 +131,7 @@ announce(struct fake *f, uint32_t id, bool quiet, unsigned n, va_list ap)
 	free(entries);
 }
 
-void
-fake_path(struct fake *f, uint32_t id, unsigned n, ...)
+void fake_path(struct fake *f, uint32_t id, unsigned n, ...)
 {
 	va_list ap;
 
@@ -144,8 +140,7 @@ fake_path(struct fake *f, uint32_t id, unsigned n, ...)
 	va_end(ap);
 }
 
-void
-fake_path_quiet(struct fake *f, uint32_t id, unsigned n, ...)
+void fake_path_quiet(struct fake *f, uint32_t id, unsigned n, ...)
 {
 	va_list ap;
 
@@ -154,8 +149,7 @@ fake_path_quiet(struct fake *f, uint32_t id, unsigned n, ...)
 	va_end(ap);
 }
 
-void
-fake_own(struct fake *f, unsigned n, ...)
+void fake_own(struct fake *f, unsigned n, ...)
 {
 	struct sl_tree *t = &f->r->tree;
 	va_list ap;
@@ -176,19 +170,18 @@ fake_own(struct fake *f, unsigned n, ...)
 	sl_router_settle(f->r);
 }
 
-void
-fake_cost(struct fake *f, uint32_t id, double cost)
+void fake_cost(struct fake *f, uint32_t id, double cost)
 {
 	struct sl_route_peer *p = f->r->peers[id];
 
 	p->measured = true;
 	p->cost = cost;
+	sl_publish_peer(f->r, p);
 	f->r->body_dirty = true;
 	sl_router_settle(f->r);
 }
 
-void
-fake_filter(struct fake *f, uint32_t id, unsigned n, ...)
+void fake_filter(struct fake *f, uint32_t id, unsigned n, ...)
 {
 	struct sl_route_peer *p = f->r->peers[id];
 	uint8_t bits[SL_FILTER_BYTES] = {0}, msg[SL_FILTER_MSG_BYTES];
@@ -207,8 +200,7 @@ fake_filter(struct fake *f, uint32_t id, unsigned n, ...)
 	sl_router_message(f->r, id, msg, sizeof(msg), f->now_us);
 }
 
-void
-fake_coords(struct fake *f, unsigned n, ...)
+void fake_coords(struct fake *f, unsigned n, ...)
 {
 	uint8_t wire[16 * 64] = {0};
 	struct sl_node_addr key;
@@ -219,11 +211,12 @@ fake_coords(struct fake *f, unsigned n, ...)
 		wire[i * 16] = (uint8_t)va_arg(ap, unsigned);
 	va_end(ap);
 	key = fake_addr(wire[0]);
-	SL_EXPECT_EQ(sl_coords_insert(&f->r->coords, &key, wire, n, 0, (uint32_t)(f->now_us / 1000000)), 0);
+	SL_EXPECT_EQ(
+		sl_coords_insert(&f->r->coords, &key, wire, n, 0, (uint32_t)(f->now_us / 1000000)),
+		0);
 }
 
-int
-fake_hop(struct fake *f, unsigned dest)
+int fake_hop(struct fake *f, unsigned dest)
 {
 	struct sl_node_addr addr = fake_addr(dest);
 	struct sl_hop hop;
@@ -243,14 +236,12 @@ fake_hop(struct fake *f, unsigned dest)
 	}
 }
 
-unsigned
-fake_parent(const struct fake *f)
+unsigned fake_parent(const struct fake *f)
 {
 	return f->r->tree.parent.bytes[0];
 }
 
-struct fake_sent *
-fake_last(struct fake *f, uint8_t type)
+struct fake_sent *fake_last(struct fake *f, uint8_t type)
 {
 	for (uint32_t i = 0; i < 64 && i < f->sent_count; i++) {
 		struct fake_sent *s = &f->sent[(f->sent_count - 1 - i) % 64];

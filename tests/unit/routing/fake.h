@@ -2,8 +2,8 @@
 #ifndef SL_TEST_FAKE_H
 #define SL_TEST_FAKE_H
 /*
- * A router whose own address and peers' addresses the test chooses (the tables of the fact sheet use addresses like
- * X(7) = 07 00 .. 00, which no key has), and which keeps what it sends.
+ * A router whose own address and peers' addresses the test chooses (the tables of the fact sheet
+ * use addresses like X(7) = 07 00 .. 00, which no key has), and which keeps what it sends.
  */
 #include "router.h"
 #include "sl_test.h"
@@ -38,7 +38,7 @@ void fake_path(struct fake *f, uint32_t id, unsigned n, ...);
 void fake_path_quiet(struct fake *f, uint32_t id, unsigned n, ...);
 /* Own coordinates, self first, as if the parent had announced them. */
 void fake_own(struct fake *f, unsigned n, ...);
-void fake_cost(struct fake *f, uint32_t id, double cost); /* measured, without evaluation */
+void fake_cost(struct fake *f, uint32_t id, double cost);	/* measured, without evaluation */
 void fake_filter(struct fake *f, uint32_t id, unsigned n, ...); /* members X(..) */
 void fake_coords(struct fake *f, unsigned n, ...); /* in the cache, the destination first */
 /* Next hop of X(dest) as its peer's first byte; -1 local, -2 no coordinates, -3 no route. */

@@ -3,14 +3,12 @@
 
 #include <stdlib.h>
 
-static bool
-earlier(const struct mesh_event *a, const struct mesh_event *b)
+static bool earlier(const struct mesh_event *a, const struct mesh_event *b)
 {
 	return a->us != b->us ? a->us < b->us : a->order < b->order;
 }
 
-static void
-push(struct mesh *m, struct mesh_event e)
+static void push(struct mesh *m, struct mesh_event e)
 {
 	size_t i;
 
@@ -23,8 +21,7 @@ push(struct mesh *m, struct mesh_event e)
 	m->heap[i] = e;
 }
 
-static struct mesh_event
-pop(struct mesh *m)
+static struct mesh_event pop(struct mesh *m)
 {
 	struct mesh_event top = m->heap[0], e = m->heap[--m->heap_count];
 	size_t i = 0, c;
@@ -41,14 +38,17 @@ pop(struct mesh *m)
 	return top;
 }
 
-static int
-on_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
+static int on_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
 {
 	struct mesh_node *n = arg;
 	struct mesh *m = n->mesh;
 	struct mesh_link *l = &n->links[peer_id];
-	struct mesh_event e = {.us = m->now_us + m->delay_us, .order = m->order++, .to = l->node, .peer_id = l->peer_id,
-		.len = len, .flags = flags};
+	struct mesh_event e = {.us = m->now_us + m->delay_us,
+		.order = m->order++,
+		.to = l->node,
+		.peer_id = l->peer_id,
+		.len = len,
+		.flags = flags};
 
 	n->sent[msg[0]]++;
 	if (!l->up || (m->drop && m->drop(m, n->index, l->node, msg, len)))
@@ -59,8 +59,7 @@ on_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t fla
 	return 0;
 }
 
-static void
-on_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t flags)
+static void on_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t flags)
 {
 	struct mesh_node *n = arg;
 
@@ -71,8 +70,8 @@ on_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t 
 	memcpy(n->last, msg, n->last_len);
 }
 
-static void
-on_lookup_done(void *arg, const struct sl_node_addr *target, bool found, uint16_t path_mtu)
+static void on_lookup_done(
+	void *arg, const struct sl_node_addr *target, bool found, uint16_t path_mtu)
 {
 	struct mesh_node *n = arg;
 
@@ -82,14 +81,13 @@ on_lookup_done(void *arg, const struct sl_node_addr *target, bool found, uint16_
 	n->not_found += !found;
 }
 
-static int
-by_addr(const void *a, const void *b)
+static int by_addr(const void *a, const void *b)
 {
-	return sl_node_addr_cmp(&((const struct mesh_node *)a)->addr, &((const struct mesh_node *)b)->addr);
+	return sl_node_addr_cmp(
+		&((const struct mesh_node *)a)->addr, &((const struct mesh_node *)b)->addr);
 }
 
-struct mesh *
-mesh_create(uint32_t count, uint32_t max_links, const struct sl_router_config *config)
+struct mesh *mesh_create(uint32_t count, uint32_t max_links, const struct sl_router_config *config)
 {
 	struct mesh *m = calloc(1, sizeof(*m));
 	struct sl_router_config c;
@@ -120,7 +118,9 @@ mesh_create(uint32_t count, uint32_t max_links, const struct sl_router_config *c
 	qsort(m->nodes, count, sizeof(*m->nodes), by_addr);
 	for (uint32_t i = 0; i < count; i++) {
 		struct mesh_node *n = &m->nodes[i];
-		struct sl_router_sink sink = {.arg = n, .send = on_send, .local = on_local,
+		struct sl_router_sink sink = {.arg = n,
+			.send = on_send,
+			.local = on_local,
 			.lookup_done = on_lookup_done};
 
 		n->mesh = m;
@@ -132,8 +132,7 @@ mesh_create(uint32_t count, uint32_t max_links, const struct sl_router_config *c
 	return m;
 }
 
-void
-mesh_destroy(struct mesh *m)
+void mesh_destroy(struct mesh *m)
 {
 	for (uint32_t i = 0; i < m->count; i++) {
 		sl_router_destroy(m->nodes[i].router);
@@ -147,8 +146,7 @@ mesh_destroy(struct mesh *m)
 	free(m);
 }
 
-static uint32_t
-free_id(const struct mesh_node *n)
+static uint32_t free_id(const struct mesh_node *n)
 {
 	for (uint32_t i = 0; i < n->mesh->max_links; i++)
 		if (!n->links[i].up)
@@ -156,8 +154,7 @@ free_id(const struct mesh_node *n)
 	abort();
 }
 
-uint32_t
-mesh_peer_id(const struct mesh *m, uint32_t node, uint32_t neighbour)
+uint32_t mesh_peer_id(const struct mesh *m, uint32_t node, uint32_t neighbour)
 {
 	for (uint32_t i = 0; i < m->max_links; i++)
 		if (m->nodes[node].links[i].up && m->nodes[node].links[i].node == neighbour)
@@ -165,21 +162,21 @@ mesh_peer_id(const struct mesh *m, uint32_t node, uint32_t neighbour)
 	return UINT32_MAX;
 }
 
-void
-mesh_link(struct mesh *m, uint32_t a, uint32_t b)
+void mesh_link(struct mesh *m, uint32_t a, uint32_t b)
 {
 	struct mesh_node *x = &m->nodes[a], *y = &m->nodes[b];
 	uint32_t ix = free_id(x), iy = free_id(y);
 
 	x->links[ix] = (struct mesh_link){b, iy, true};
 	y->links[iy] = (struct mesh_link){a, ix, true};
-	SL_EXPECT_EQ(sl_router_peer_up(x->router, ix, sl_identity_xonly(y->id), 1280, m->now_us), 0);
-	SL_EXPECT_EQ(sl_router_peer_up(y->router, iy, sl_identity_xonly(x->id), 1280, m->now_us), 0);
+	SL_EXPECT_EQ(
+		sl_router_peer_up(x->router, ix, sl_identity_xonly(y->id), 1280, m->now_us), 0);
+	SL_EXPECT_EQ(
+		sl_router_peer_up(y->router, iy, sl_identity_xonly(x->id), 1280, m->now_us), 0);
 	x->next_tick_us = y->next_tick_us = m->now_us;
 }
 
-void
-mesh_unlink(struct mesh *m, uint32_t a, uint32_t b)
+void mesh_unlink(struct mesh *m, uint32_t a, uint32_t b)
 {
 	uint32_t ix = mesh_peer_id(m, a, b), iy = mesh_peer_id(m, b, a);
 
@@ -191,14 +188,14 @@ mesh_unlink(struct mesh *m, uint32_t a, uint32_t b)
 	m->nodes[a].next_tick_us = m->nodes[b].next_tick_us = m->now_us;
 }
 
-static void
-deliver(struct mesh *m, struct mesh_event *e)
+static void deliver(struct mesh *m, struct mesh_event *e)
 {
 	struct mesh_node *n = &m->nodes[e->to];
 
 	if (n->links[e->peer_id].up) {
 		if (e->msg[0] == SL_MSG_DATAGRAM)
-			sl_router_datagram(n->router, e->peer_id, e->msg, e->len, e->flags, m->now_us);
+			sl_router_datagram(
+				n->router, e->peer_id, e->msg, e->len, e->flags, m->now_us);
 		else
 			sl_router_message(n->router, e->peer_id, e->msg, e->len, m->now_us);
 		n->next_tick_us = m->now_us;
@@ -206,8 +203,7 @@ deliver(struct mesh *m, struct mesh_event *e)
 	free(e->msg);
 }
 
-void
-mesh_run(struct mesh *m, uint64_t for_us)
+void mesh_run(struct mesh *m, uint64_t for_us)
 {
 	const uint64_t end = m->now_us + for_us;
 
@@ -240,8 +236,7 @@ mesh_run(struct mesh *m, uint64_t for_us)
 	m->now_us = end;
 }
 
-bool
-mesh_agrees(const struct mesh *m, uint32_t root)
+bool mesh_agrees(const struct mesh *m, uint32_t root)
 {
 	for (uint32_t i = 0; i < m->count; i++) {
 		const struct mesh_node *n = &m->nodes[i];
@@ -260,27 +255,28 @@ mesh_agrees(const struct mesh *m, uint32_t root)
 		}
 		if (info.parent_peer == UINT32_MAX)
 			return false;
-		up_len = sl_router_coords(m->nodes[n->links[info.parent_peer].node].router, up, SL_PATH_MAX + 1);
+		up_len = sl_router_coords(
+			m->nodes[n->links[info.parent_peer].node].router, up, SL_PATH_MAX + 1);
 		if (len != up_len + 1 || memcmp(own + 1, up, up_len * sizeof(up[0])) != 0)
 			return false;
 	}
 	return true;
 }
 
-static bool
-send_and_run(struct mesh *m, uint32_t a, uint32_t b, const uint8_t *payload, size_t len)
+static bool send_and_run(struct mesh *m, uint32_t a, uint32_t b, const uint8_t *payload, size_t len)
 {
 	uint64_t before = m->nodes[b].local;
 
-	if (sl_router_originate(m->nodes[a].router, &m->nodes[b].addr, payload, len, m->now_us) != 0)
+	if (sl_router_originate(m->nodes[a].router, &m->nodes[b].addr, payload, len, m->now_us) !=
+		0)
 		return false;
 	mesh_run(m, 400000);
-	return m->nodes[b].local == before + 1 && m->nodes[b].last_len == SL_DATAGRAM_PAYLOAD + len &&
-		memcmp(m->nodes[b].last + SL_DATAGRAM_PAYLOAD, payload, len) == 0;
+	return m->nodes[b].local == before + 1 &&
+	       m->nodes[b].last_len == SL_DATAGRAM_PAYLOAD + len &&
+	       memcmp(m->nodes[b].last + SL_DATAGRAM_PAYLOAD, payload, len) == 0;
 }
 
-bool
-mesh_data(struct mesh *m, uint32_t a, uint32_t b)
+bool mesh_data(struct mesh *m, uint32_t a, uint32_t b)
 {
 	uint8_t payload[64];
 
@@ -289,8 +285,7 @@ mesh_data(struct mesh *m, uint32_t a, uint32_t b)
 	return send_and_run(m, a, b, payload, sizeof(payload));
 }
 
-static size_t
-put_coords(uint8_t *p, const struct mesh_node *n)
+static size_t put_coords(uint8_t *p, const struct mesh_node *n)
 {
 	struct sl_node_addr own[SL_PATH_MAX + 1];
 	uint32_t len = sl_router_coords(n->router, own, SL_PATH_MAX + 1);
@@ -300,8 +295,7 @@ put_coords(uint8_t *p, const struct mesh_node *n)
 	return 2 + len * 16;
 }
 
-static bool
-setup(struct mesh *m, uint32_t a, uint32_t b)
+static bool setup(struct mesh *m, uint32_t a, uint32_t b)
 {
 	uint8_t payload[2048] = {1, 0, 0, 0, 0};
 	size_t len = 5;
@@ -315,14 +309,12 @@ setup(struct mesh *m, uint32_t a, uint32_t b)
 	return send_and_run(m, a, b, payload, len);
 }
 
-bool
-mesh_setup_known(struct mesh *m, uint32_t a, uint32_t b)
+bool mesh_setup_known(struct mesh *m, uint32_t a, uint32_t b)
 {
 	return setup(m, a, b);
 }
 
-bool
-mesh_setup(struct mesh *m, uint32_t a, uint32_t b)
+bool mesh_setup(struct mesh *m, uint32_t a, uint32_t b)
 {
 	struct sl_node_addr own[SL_PATH_MAX + 1];
 	uint32_t n = sl_router_coords(m->nodes[b].router, own, SL_PATH_MAX + 1);
@@ -333,15 +325,15 @@ mesh_setup(struct mesh *m, uint32_t a, uint32_t b)
 	return setup(m, a, b);
 }
 
-bool
-mesh_lookup(struct mesh *m, uint32_t a, uint32_t b)
+bool mesh_lookup(struct mesh *m, uint32_t a, uint32_t b)
 {
 	uint64_t found = m->nodes[a].found;
 
 	if (sl_router_lookup(m->nodes[a].router, sl_identity_xonly(m->nodes[b].id), m->now_us) != 0)
 		return false;
 	m->nodes[a].next_tick_us = m->now_us;
-	for (unsigned i = 0; i < 160 && m->nodes[a].found == found && m->nodes[a].router->quests; i++)
+	for (unsigned i = 0; i < 160 && m->nodes[a].found == found && m->nodes[a].router->quests;
+		i++)
 		mesh_run(m, 100000);
 	return m->nodes[a].found == found + 1;
 }

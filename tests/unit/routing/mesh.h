@@ -2,8 +2,9 @@
 #ifndef SL_TEST_MESH_H
 #define SL_TEST_MESH_H
 /*
- * A small virtual network of routers: nodes, links with a delay, a virtual clock. Keys come from the run's seed. What one
- * router sends arrives at the other as it was, in order, unless the test's filter drops it.
+ * A small virtual network of routers: nodes, links with a delay, a virtual clock. Keys come from
+ * the run's seed. What one router sends arrives at the other as it was, in order, unless the test's
+ * filter drops it.
  */
 #include "router.h"
 #include "sl_test.h"
@@ -26,7 +27,7 @@ struct mesh_node {
 	uint64_t local;
 	uint8_t last[2048];
 	size_t last_len;
-	uint64_t sent[256]; /* by message type */
+	uint64_t sent[256];	   /* by message type */
 	uint64_t found, not_found; /* lookups of its own */
 };
 
@@ -59,8 +60,8 @@ uint32_t mesh_peer_id(const struct mesh *m, uint32_t node, uint32_t neighbour);
 /* Everyone has the same root, and own coordinates equal the parent's plus self, all the way. */
 bool mesh_agrees(const struct mesh *m, uint32_t root);
 /*
- * A session set-up frame (both coordinates) from a to b, as an end node sends it once it knows b's coordinates (here: told
- * by the test, or left as a lookup found them); true when b got it.
+ * A session set-up frame (both coordinates) from a to b, as an end node sends it once it knows b's
+ * coordinates (here: told by the test, or left as a lookup found them); true when b got it.
  */
 bool mesh_setup(struct mesh *m, uint32_t a, uint32_t b);
 bool mesh_setup_known(struct mesh *m, uint32_t a, uint32_t b);

@@ -10,8 +10,7 @@
 static struct sl_limbo limbo; /* frees at once */
 static const uint64_t key[2] = {0x123456789abcdef1ull, 0xfedcba9876543211ull};
 
-static struct sl_node_addr
-wide(uint32_t n)
+static struct sl_node_addr wide(uint32_t n)
 {
 	struct sl_node_addr a = {{0}};
 
@@ -20,8 +19,7 @@ wide(uint32_t n)
 	return a;
 }
 
-static int
-put(struct sl_coords *c, uint32_t n, unsigned root, uint16_t mtu, uint32_t now_s)
+static int put(struct sl_coords *c, uint32_t n, unsigned root, uint16_t mtu, uint32_t now_s)
 {
 	struct sl_node_addr wire[3];
 
@@ -31,8 +29,7 @@ put(struct sl_coords *c, uint32_t n, unsigned root, uint16_t mtu, uint32_t now_s
 	return sl_coords_insert(c, &wire[0], wire[0].bytes, 3, mtu, now_s);
 }
 
-static const struct sl_coord_data *
-get(const struct sl_coords *c, uint32_t n, uint32_t now_s)
+static const struct sl_coord_data *get(const struct sl_coords *c, uint32_t n, uint32_t now_s)
 {
 	struct sl_node_addr a = wide(n);
 	uint32_t id, serial;
@@ -40,8 +37,7 @@ get(const struct sl_coords *c, uint32_t n, uint32_t now_s)
 	return sl_coords_lookup(c, a.bytes, sl_node_hash(a.bytes, c->key), now_s, &id, &serial);
 }
 
-static void
-use(struct sl_coords *c, uint32_t n, uint32_t now_s)
+static void use(struct sl_coords *c, uint32_t n, uint32_t now_s)
 {
 	struct sl_node_addr a = wide(n);
 	uint32_t id, serial;
@@ -50,8 +46,7 @@ use(struct sl_coords *c, uint32_t n, uint32_t now_s)
 		sl_coord_use(c, id, now_s);
 }
 
-static struct sl_coords
-make(uint32_t capacity)
+static struct sl_coords make(uint32_t capacity)
 {
 	struct sl_coords c;
 	struct sl_node_addr self = fake_addr(5);
@@ -70,7 +65,7 @@ SL_TEST(coords, lifetime)
 	use(&c, 1, 1300);
 	SL_EXPECT(get(&c, 1, 1600));
 	SL_EXPECT(!get(&c, 1, 1601)); /* looking did not renew it */
-	use(&c, 1, 1601); /* nor can an expired one be used */
+	use(&c, 1, 1601);	      /* nor can an expired one be used */
 	SL_EXPECT(!get(&c, 1, 1601));
 	SL_EXPECT_EQ(put(&c, 1, 0, 0, 1601), 0);
 	SL_EXPECT(get(&c, 1, 1901));
@@ -90,7 +85,8 @@ SL_TEST(coords, what_is_refused)
 	for (unsigned i = 0; i <= SL_PATH_MAX; i++)
 		wire[i] = wide(i);
 	SL_EXPECT_EQ(sl_coords_insert(&c, &a, wire[1].bytes, 0, 0, 1), -EINVAL);
-	SL_EXPECT_EQ(sl_coords_insert(&c, &a, wire[0].bytes, 3, 0, 1), -EINVAL); /* entry 0 is not the key */
+	SL_EXPECT_EQ(sl_coords_insert(&c, &a, wire[0].bytes, 3, 0, 1),
+		-EINVAL); /* entry 0 is not the key */
 	SL_EXPECT_EQ(sl_coords_insert(&c, &wire[0], wire[0].bytes, SL_PATH_MAX + 1, 0, 1), -EINVAL);
 	SL_EXPECT_EQ(sl_coords_insert(&c, &wire[0], wire[0].bytes, SL_PATH_MAX, 0, 1), 0);
 	SL_EXPECT_EQ(sl_coords_insert(&c, &wire[0], wire[0].bytes, 72, 0, 1), 0);
@@ -129,7 +125,8 @@ SL_TEST(coords, expired_then_least_used_goes)
 		SL_EXPECT_EQ(put(&c, i, 0, 0, 100 + i), 0);
 	use(&c, 0, 200);
 	SL_EXPECT_EQ(put(&c, 4, 0, 0, 201), 0);
-	SL_EXPECT(get(&c, 0, 201) && !get(&c, 1, 201) && get(&c, 2, 201) && get(&c, 3, 201) && get(&c, 4, 201));
+	SL_EXPECT(get(&c, 0, 201) && !get(&c, 1, 201) && get(&c, 2, 201) && get(&c, 3, 201) &&
+		  get(&c, 4, 201));
 	SL_EXPECT_EQ(c.evicted, 1);
 	SL_EXPECT_EQ(c.count, 4);
 	/* 2 and 3 are expired at 450; 2 is the older. */
@@ -141,7 +138,8 @@ SL_TEST(coords, expired_then_least_used_goes)
 SL_TEST(coords, invalidation)
 {
 	struct sl_coords c = make(64);
-	struct sl_node_addr through[3] = {wide(40), fake_addr(5), fake_addr(0)}, zero = fake_addr(0);
+	struct sl_node_addr through[3] = {wide(40), fake_addr(5), fake_addr(0)},
+			    zero = fake_addr(0);
 
 	for (uint32_t i = 0; i < 10; i++)
 		SL_EXPECT_EQ(put(&c, i, i % 2 ? 1 : 0, 0, 1), 0);
@@ -251,7 +249,8 @@ SL_TEST(coords, full_capacity)
 	sl_coords_fini(&c);
 }
 
-/* Readers while control inserts, replaces and removes; memory goes when all readers have passed by. */
+/* Readers while control inserts, replaces and removes; memory goes when all readers have passed by.
+ */
 struct shared {
 	struct sl_coords c;
 	uint64_t done;
@@ -265,8 +264,7 @@ struct reader {
 	uint64_t random;
 };
 
-static void *
-read_on(void *arg)
+static void *read_on(void *arg)
 {
 	struct reader *r = arg;
 	struct shared *s = r->s;
@@ -280,15 +278,18 @@ read_on(void *arg)
 			r->random = r->random * 6364136223846793005ull + 1442695040888963407ull;
 			n = (uint32_t)(r->random >> 40) % 2000;
 			a = wide(n);
-			d = sl_coords_lookup(&s->c, a.bytes, sl_node_hash(a.bytes, s->c.key), 5, &id, &serial);
+			d = sl_coords_lookup(
+				&s->c, a.bytes, sl_node_hash(a.bytes, s->c.key), 5, &id, &serial);
 			if (!d)
 				continue;
 			/* Whole and of that key. */
-			if (!sl_node_same(&d->key, &a) || d->len != 3 || !sl_node_same(&d->path[2], &a))
+			if (!sl_node_same(&d->key, &a) || d->len != 3 ||
+				!sl_node_same(&d->path[2], &a))
 				__atomic_fetch_add(&s->wrong, 1, __ATOMIC_RELAXED);
 			sl_coord_use(&s->c, id, 5 + (uint32_t)(r->random & 1));
 		}
-		__atomic_store_n(&s->turns[r->index], s->turns[r->index] + 1, __ATOMIC_RELEASE); /* quiescent */
+		__atomic_store_n(&s->turns[r->index], s->turns[r->index] + 1,
+			__ATOMIC_RELEASE); /* quiescent */
 	}
 	return NULL;
 }
@@ -302,8 +303,7 @@ struct pending {
 static struct pending *waiting;
 static struct shared *shared;
 
-static void
-reclaim(void *arg, void (*fn)(void *, void *), void *fn_arg, void *obj)
+static void reclaim(void *arg, void (*fn)(void *, void *), void *fn_arg, void *obj)
 {
 	struct pending *p = malloc(sizeof(*p));
 
@@ -314,8 +314,7 @@ reclaim(void *arg, void (*fn)(void *, void *), void *fn_arg, void *obj)
 	waiting = p;
 }
 
-static void
-collect(bool all)
+static void collect(bool all)
 {
 	for (struct pending **at = &waiting; *at;) {
 		struct pending *p = *at;

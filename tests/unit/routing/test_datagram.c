@@ -7,9 +7,9 @@
 
 #define S 1000000ull
 
-/* self 0x10 on tree 0, peers 0x20 and 0x21 adjacent; returns after sending dest a datagram with ttl from 0x21. */
-static struct fake *
-triangle(void)
+/* self 0x10 on tree 0, peers 0x20 and 0x21 adjacent; returns after sending dest a datagram with ttl
+ * from 0x21. */
+static struct fake *triangle(void)
 {
 	struct fake *f = fake_create(0x10, NULL, NULL);
 
@@ -19,8 +19,8 @@ triangle(void)
 	return f;
 }
 
-static void
-give(struct fake *f, unsigned src, unsigned dest, uint8_t ttl, uint16_t path_mtu, size_t payload, uint8_t flags)
+static void give(struct fake *f, unsigned src, unsigned dest, uint8_t ttl, uint16_t path_mtu,
+	size_t payload, uint8_t flags)
 {
 	struct sl_node_addr s = fake_addr(src), d = fake_addr(dest);
 	size_t len = SL_DATAGRAM_HEADER_BYTES + payload;
@@ -141,10 +141,11 @@ SL_TEST(datagram, malformed_and_unroutable)
 	fake_destroy(f);
 }
 
-/* --- warming (section 10) ---------------------------------------------------------------------------------------- */
+/* --- warming (section 10)
+ * ---------------------------------------------------------------------------------------- */
 
-static size_t
-warm_frame(uint8_t *msg, unsigned phase, unsigned src, unsigned dest, unsigned src_entry, unsigned dest_entry)
+static size_t warm_frame(uint8_t *msg, unsigned phase, unsigned src, unsigned dest,
+	unsigned src_entry, unsigned dest_entry)
 {
 	struct sl_node_addr s = fake_addr(src), d = fake_addr(dest);
 	uint8_t *p = msg + SL_DATAGRAM_HEADER_BYTES;
@@ -199,7 +200,8 @@ SL_TEST(datagram, learned_before_ttl_and_delivery)
 	sl_router_datagram(f->r, 2, msg, len, 0, f->now_us);
 	SL_EXPECT_EQ(f->local, 1);
 	SL_EXPECT_EQ(f->r->coords.count, 3); /* our own are not learned from others */
-	/* The initiator had none for the destination and put its own there: passed on, not learned. */
+	/* The initiator had none for the destination and put its own there: passed on, not learned.
+	 */
 	len = warm_frame(msg, 1, 0x34, 0x20, 0x34, 0x34);
 	sl_router_datagram(f->r, 2, msg, len, 0, f->now_us);
 	SL_EXPECT_EQ(f->r->coords.count, 4);
@@ -224,21 +226,25 @@ SL_TEST(datagram, originated)
 	fake_destroy(f);
 }
 
-/* --- lookups ------------------------------------------------------------------------------------------------------ */
+/* --- lookups
+ * ------------------------------------------------------------------------------------------------------
+ */
 
-static size_t
-request(uint8_t *msg, uint64_t id, unsigned target, unsigned origin, uint8_t ttl)
+static size_t request(uint8_t *msg, uint64_t id, unsigned target, unsigned origin, uint8_t ttl)
 {
 	uint8_t coords[32] = {0};
-	struct sl_lookup_request q = {.request_id = id, .target = fake_addr(target), .origin = fake_addr(origin), .ttl = ttl,
-		.coords_count = 2, .coords = coords};
+	struct sl_lookup_request q = {.request_id = id,
+		.target = fake_addr(target),
+		.origin = fake_addr(origin),
+		.ttl = ttl,
+		.coords_count = 2,
+		.coords = coords};
 
 	coords[0] = (uint8_t)origin;
 	return sl_lookup_request_build(msg, 256, &q);
 }
 
-static void
-ask(struct fake *f, uint32_t from, uint64_t id, unsigned target, uint8_t ttl)
+static void ask(struct fake *f, uint32_t from, uint64_t id, unsigned target, uint8_t ttl)
 {
 	uint8_t msg[256];
 	size_t len = request(msg, id, target, 0x70, ttl);
@@ -247,8 +253,7 @@ ask(struct fake *f, uint32_t from, uint64_t id, unsigned target, uint8_t ttl)
 }
 
 /* self 0 is root; 0x20, 0x21 children, 0x30 and 0x31 no tree peers. */
-static struct fake *
-crossing(void)
+static struct fake *crossing(void)
 {
 	struct fake *f = fake_create(0, NULL, NULL);
 
@@ -333,12 +338,15 @@ SL_TEST(lookup, flood_of_fresh_ids_leaves_room_for_others)
 	fake_destroy(f);
 }
 
-static void
-respond(struct fake *f, uint32_t from, uint64_t id, uint16_t path_mtu)
+static void respond(struct fake *f, uint32_t from, uint64_t id, uint16_t path_mtu)
 {
 	uint8_t coords[32] = {0x50}, proof[64] = {1}, msg[256];
-	struct sl_lookup_response a = {.request_id = id, .target = fake_addr(0x50), .path_mtu = path_mtu, .coords_count = 2,
-		.coords = coords, .proof = proof};
+	struct sl_lookup_response a = {.request_id = id,
+		.target = fake_addr(0x50),
+		.path_mtu = path_mtu,
+		.coords_count = 2,
+		.coords = coords,
+		.proof = proof};
 	size_t len = sl_lookup_response_build(msg, sizeof(msg), &a);
 
 	sl_router_message(f->r, from, msg, len, f->now_us);

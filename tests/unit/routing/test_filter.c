@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Filters: data of routing facts 6.7, checks of 6.4, scenarios of 6.8, when they are sent (6.6), W1 and W3 of 17. */
+/* Filters: data of routing facts 6.7, checks of 6.4, scenarios of 6.8, when they are sent (6.6), W1
+ * and W3 of 17. */
 #include "fake.h"
 #include "../../../lib/crypto/sl_hash.h"
 
@@ -7,8 +8,7 @@
 
 #define S 1000000ull
 
-static void
-expect_positions(unsigned x, const uint32_t want[5])
+static void expect_positions(unsigned x, const uint32_t want[5])
 {
 	struct sl_node_addr a = fake_addr(x);
 	struct sl_filter_hash h;
@@ -43,8 +43,10 @@ SL_TEST(filter, double_hashing)
 	} table[] = {
 		{"", 0, {227, 125, 23, 945, 843}, {4323, 3197, 2071, 945, 8011, 6885, 5759}},
 		{"alpha", 5, {910, 59, 232, 405, 578}, {5006, 1083, 5352, 1429, 5698, 1775, 6044}},
-		{"the quick brown fox", 19, {926, 84, 266, 448, 630}, {2974, 84, 5386, 2496, 7798, 4908, 2018}},
-		{"\0\1\2\3\377", 5, {511, 300, 89, 902, 691}, {7679, 2348, 5209, 8070, 2739, 5600, 269}},
+		{"the quick brown fox", 19, {926, 84, 266, 448, 630},
+			{2974, 84, 5386, 2496, 7798, 4908, 2018}},
+		{"\0\1\2\3\377", 5, {511, 300, 89, 902, 691},
+			{7679, 2348, 5209, 8070, 2739, 5600, 269}},
 	};
 
 	for (unsigned t = 0; t < sizeof(table) / sizeof(table[0]); t++) {
@@ -61,8 +63,7 @@ SL_TEST(filter, double_hashing)
 	}
 }
 
-static void
-insert(uint8_t *bits, const uint8_t *addr)
+static void insert(uint8_t *bits, const uint8_t *addr)
 {
 	struct sl_filter_hash h;
 
@@ -70,8 +71,7 @@ insert(uint8_t *bits, const uint8_t *addr)
 	sl_filter_insert(bits, &h);
 }
 
-static void
-expect_hash(const uint8_t *bits, const char *hex)
+static void expect_hash(const uint8_t *bits, const char *hex)
 {
 	uint8_t d[32], want[32];
 
@@ -87,7 +87,8 @@ SL_TEST(filter, whole_filters)
 
 	sl_test_unhex(addr, 16, "69e08d65cc3a6b9c2c2ac4bd405e4b0e");
 	insert(bits, addr);
-	SL_EXPECT(bits[57] == 4 && bits[181] == 1 && bits[710] == 1 && bits[833] == 0x40 && bits[957] == 0x10);
+	SL_EXPECT(bits[57] == 4 && bits[181] == 1 && bits[710] == 1 && bits[833] == 0x40 &&
+		  bits[957] == 0x10);
 	SL_EXPECT_EQ(sl_filter_count(bits), 5);
 	expect_hash(bits, "a96f9383c8f8c2b827bcb811a66b9962a7c70629b943f1f8cf4c72d49a3b87cd");
 	sl_test_unhex(addr, 16, "8e302c287eb48d6268122fda760b7727");
@@ -102,7 +103,8 @@ SL_TEST(filter, whole_filters)
 			SL_EXPECT_EQ(sl_filter_count(bits), 248);
 			n = sl_filter_estimate(248, 5, 0.2);
 			SL_EXPECT(n > 50.365 && n < 50.375);
-			expect_hash(bits, "cd80b43e5014a3f952f50a562b34183f320cd7ab46405a77611cbcd7c1ec7f1c");
+			expect_hash(bits,
+				"cd80b43e5014a3f952f50a562b34183f320cd7ab46405a77611cbcd7c1ec7f1c");
 		}
 		insert(bits, a.bytes);
 	}
@@ -120,10 +122,11 @@ SL_TEST(filter, false_positive_rate)
 	SL_EXPECT(sl_filter_estimate(5938, 5, 0.2) < 0);
 }
 
-/* --- in --------------------------------------------------------------------------------------------------------- */
+/* --- in
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
-static void
-give(struct fake *f, uint32_t id, uint64_t sequence, const uint8_t *bits)
+static void give(struct fake *f, uint32_t id, uint64_t sequence, const uint8_t *bits)
 {
 	uint8_t msg[SL_FILTER_MSG_BYTES];
 
@@ -131,8 +134,7 @@ give(struct fake *f, uint32_t id, uint64_t sequence, const uint8_t *bits)
 	sl_router_message(f->r, id, msg, sizeof(msg), f->now_us);
 }
 
-static void
-fill(uint8_t *bits, unsigned n)
+static void fill(uint8_t *bits, unsigned n)
 {
 	memset(bits, 0, SL_FILTER_BYTES);
 	for (unsigned i = 0; i < n; i++)
@@ -194,11 +196,13 @@ SL_TEST(filter, receive_checks)
 	fake_destroy(f);
 }
 
-/* --- out -------------------------------------------------------------------------------------------------------- */
+/* --- out
+ * --------------------------------------------------------------------------------------------------------
+ */
 
-/* What peer id would be sent holds exactly these X(..): claims them, and has no bit of anything else. */
-static void
-expect_outgoing(struct fake *f, uint32_t id, unsigned n, const unsigned *members)
+/* What peer id would be sent holds exactly these X(..): claims them, and has no bit of anything
+ * else. */
+static void expect_outgoing(struct fake *f, uint32_t id, unsigned n, const unsigned *members)
 {
 	uint8_t got[SL_FILTER_BYTES], want[SL_FILTER_BYTES] = {0};
 
@@ -282,14 +286,12 @@ SL_TEST(filter, outgoing_oracle)
 	}
 }
 
-static uint64_t
-filters_to(struct fake *f, uint32_t id)
+static uint64_t filters_to(struct fake *f, uint32_t id)
 {
 	return f->r->peers[id]->filter_sequence_tx;
 }
 
-static void
-settle(struct fake *f)
+static void settle(struct fake *f)
 {
 	for (unsigned i = 0; i < 6; i++) {
 		f->now_us += S / 2;
@@ -391,8 +393,9 @@ SL_TEST(filter, refreshed_for_lossy_links)
 }
 
 /*
- * W1. The filter of 10 comes before the announce that makes it our child. Plain: filters are recomputed only when one
- * arrives, so 20 would not hear of 100 before the next one. Ours: when the set of tree peers changes.
+ * W1. The filter of 10 comes before the announce that makes it our child. Plain: filters are
+ * recomputed only when one arrives, so 20 would not hear of 100 before the next one. Ours: when the
+ * set of tree peers changes.
  */
 SL_TEST(filter, w1_child_after_its_filter)
 {
@@ -412,10 +415,12 @@ SL_TEST(filter, w1_child_after_its_filter)
 	arrived = f->r->counters[SL_ROUTE_FILTER_RX];
 	fake_path(f, 10, 2, 10, 0);
 	settle(f);
-	SL_EXPECT_EQ(f->r->counters[SL_ROUTE_FILTER_RX], arrived); /* nothing that the plain rule would act on */
+	SL_EXPECT_EQ(f->r->counters[SL_ROUTE_FILTER_RX],
+		arrived); /* nothing that the plain rule would act on */
 	SL_EXPECT(sl_filter_claims(f->r->peers[20]->sent, &h, 5));
 	SL_ASSERT(fake_last(f, SL_MSG_FILTER_ANNOUNCE));
-	SL_ASSERT(sl_filter_announce_parse(&a, fake_last(f, SL_MSG_FILTER_ANNOUNCE)->msg, SL_FILTER_MSG_BYTES) == 0);
+	SL_ASSERT(sl_filter_announce_parse(
+			  &a, fake_last(f, SL_MSG_FILTER_ANNOUNCE)->msg, SL_FILTER_MSG_BYTES) == 0);
 	SL_EXPECT(sl_filter_claims(a.bits, &h, 5));
 	/* And back: it leaves us, its subtree goes from what we say. */
 	fake_path(f, 10, 2, 10, 7);
@@ -424,7 +429,8 @@ SL_TEST(filter, w1_child_after_its_filter)
 	fake_destroy(f);
 }
 
-/* W3. A child's filter just under the cap: merged with anything it passes it, and our parent would refuse all of ours. */
+/* W3. A child's filter just under the cap: merged with anything it passes it, and our parent would
+ * refuse all of ours. */
 SL_TEST(filter, w3_one_fat_child_does_not_hide_the_others)
 {
 	struct fake *f = fake_create(5, NULL, NULL);
@@ -453,7 +459,8 @@ SL_TEST(filter, w3_one_fat_child_does_not_hide_the_others)
 	SL_EXPECT(sl_filter_claims(bits, &h, 5));
 	SL_EXPECT(f->r->peers[11]->left_out && !f->r->peers[10]->left_out);
 	SL_EXPECT_GT(f->r->counters[SL_ROUTE_FILTER_LEFT_OUT], 0);
-	/* The fat child itself gets the others', and a full parent's filter still reaches a child whose own is small. */
+	/* The fat child itself gets the others', and a full parent's filter still reaches a child
+	 * whose own is small. */
 	SL_EXPECT(sl_filter_claims(f->r->peers[11]->sent, &h, 5));
 	give(f, 11, 2, plain); /* refused: too full */
 	fake_filter(f, 11, 1, 11);
@@ -478,7 +485,8 @@ SL_TEST(filter, w3_full_parent_still_reaches_its_children)
 	give(f, 1, 1, a);
 	give(f, 10, 1, b);
 	settle(f);
-	/* To the child: the parent's filter and us, though child + parent together would pass the cap. */
+	/* To the child: the parent's filter and us, though child + parent together would pass the
+	 * cap. */
 	SL_EXPECT_GE(sl_filter_count(f->r->peers[10]->sent), 5600);
 	SL_EXPECT(sl_filter_fpr(sl_filter_count(f->r->peers[10]->sent), 5) <= 0.2);
 	SL_EXPECT_GE(sl_filter_count(f->r->peers[1]->sent), 3000);
@@ -532,12 +540,15 @@ SL_TEST(filter, matrix_oracle)
 		(void)sl_router_tick(f->r, f->now_us);
 		for (id = 0; id < 150; id++)
 			for (uint32_t bit = 0; bit < SL_FILTER_BITS; bit++) {
-				bool in = sl_filter_row(&f->r->matrix, bit)[id / 64] >> (id % 64) & 1;
+				bool in =
+					sl_filter_row(&f->r->matrix, bit)[id / 64] >> (id % 64) & 1;
 				struct sl_route_peer *p = f->r->peers[id];
-				bool want = p && p->has_filter && (p->filter[bit / 8] >> bit % 8 & 1);
+				bool want =
+					p && p->has_filter && (p->filter[bit / 8] >> bit % 8 & 1);
 
 				if (in != want) {
-					SL_EXPECT_MSG(false, "round %u peer %u bit %u", round, id, bit);
+					SL_EXPECT_MSG(
+						false, "round %u peer %u bit %u", round, id, bit);
 					goto out;
 				}
 			}

@@ -6,16 +6,14 @@
 
 #define S 1000000ull
 
-static void
-chain(struct mesh *m)
+static void chain(struct mesh *m)
 {
 	for (uint32_t i = 0; i + 1 < m->count; i++)
 		mesh_link(m, i, i + 1);
 }
 
 /* Every pair: set-up and its answer, data there and back. */
-static void
-expect_all_pairs(struct mesh *m)
+static void expect_all_pairs(struct mesh *m)
 {
 	for (uint32_t a = 0; a < m->count; a++)
 		for (uint32_t b = 0; b < m->count; b++) {
@@ -74,7 +72,8 @@ SL_TEST(mesh, star)
 		for (uint32_t j = 0; j < 12 && i != 5; j++) {
 			sl_filter_hash(&h, m->nodes[j].addr.bytes);
 			if (i != j)
-				SL_EXPECT(sl_filter_claims(m->nodes[i].router->active[0]->filter, &h, 5));
+				SL_EXPECT(sl_filter_claims(
+					m->nodes[i].router->active[0]->filter, &h, 5));
 		}
 	expect_all_pairs(m);
 	mesh_destroy(m);
@@ -96,20 +95,21 @@ SL_TEST(mesh, ring)
 
 			sl_filter_hash(&h, m->nodes[j].addr.bytes);
 			for (uint32_t k = 0; k < m->nodes[i].router->active_count; k++)
-				claims += sl_filter_claims(m->nodes[i].router->active[k]->filter, &h, 5);
+				claims += sl_filter_claims(
+					m->nodes[i].router->active[k]->filter, &h, 5);
 			SL_EXPECT(i == j || claims > 0);
 		}
 	expect_all_pairs(m);
 	mesh_destroy(m);
 }
 
-static void
-random_links(struct mesh *m, uint32_t extra)
+static void random_links(struct mesh *m, uint32_t extra)
 {
 	for (uint32_t i = 1; i < m->count; i++)
 		mesh_link(m, i, (uint32_t)(sl_test_rand() % i));
 	while (extra) {
-		uint32_t a = (uint32_t)(sl_test_rand() % m->count), b = (uint32_t)(sl_test_rand() % m->count);
+		uint32_t a = (uint32_t)(sl_test_rand() % m->count),
+			 b = (uint32_t)(sl_test_rand() % m->count);
 
 		if (a == b || mesh_peer_id(m, a, b) != UINT32_MAX)
 			continue;
@@ -132,13 +132,16 @@ SL_TEST(mesh, random_100)
 		if (a == b)
 			continue;
 		/* Set-up and its answer: each warms its own way, which need not be the same. */
-		lost += !mesh_setup(m, a, b) || !mesh_setup(m, b, a) || !mesh_data(m, a, b) || !mesh_data(m, b, a);
+		lost += !mesh_setup(m, a, b) || !mesh_setup(m, b, a) || !mesh_data(m, a, b) ||
+			!mesh_data(m, b, a);
 	}
 	SL_EXPECT_EQ(lost, 0);
 	mesh_destroy(m);
 }
 
-/* --- lookups -------------------------------------------------------------------------------------------------- */
+/* --- lookups
+ * --------------------------------------------------------------------------------------------------
+ */
 
 SL_TEST(mesh, every_pair_after_a_lookup)
 {
@@ -151,12 +154,14 @@ SL_TEST(mesh, every_pair_after_a_lookup)
 		for (uint32_t b = 0; b < m->count; b++) {
 			if (a == b)
 				continue;
-			/* Different askers share a target's limit at common nodes: not within two seconds (11.3). */
+			/* Different askers share a target's limit at common nodes: not within two
+			 * seconds (11.3). */
 			mesh_run(m, 3 * S);
 			SL_EXPECT_MSG(mesh_lookup(m, a, b), "lookup %u -> %u", a, b);
 			SL_EXPECT_MSG(mesh_setup_known(m, a, b), "set-up %u -> %u", a, b);
 			SL_EXPECT_MSG(mesh_setup(m, b, a), "answer %u -> %u", b, a);
-			SL_EXPECT_MSG(mesh_data(m, a, b) && mesh_data(m, b, a), "data %u - %u", a, b);
+			SL_EXPECT_MSG(
+				mesh_data(m, a, b) && mesh_data(m, b, a), "data %u - %u", a, b);
 		}
 	mesh_destroy(m);
 }
@@ -172,8 +177,9 @@ SL_TEST(mesh, lookup_path_mtu)
 	chain(m);
 	mesh_run(m, 5 * S);
 	SL_EXPECT(mesh_lookup(m, 0, 2));
-	d = sl_coords_lookup(c, m->nodes[2].addr.bytes, sl_node_hash(m->nodes[2].addr.bytes, c->key),
-		(uint32_t)(m->now_us / S), &id, &serial);
+	d = sl_coords_lookup(c, m->nodes[2].addr.bytes,
+		sl_node_hash(m->nodes[2].addr.bytes, c->key), (uint32_t)(m->now_us / S), &id,
+		&serial);
 	SL_ASSERT(d);
 	SL_EXPECT_EQ(d->path_mtu, 1280);
 	SL_EXPECT_EQ(d->len, 3);
@@ -192,30 +198,36 @@ SL_TEST(mesh, lookup_of_nobody_fails_at_once_and_of_the_gone_in_15_s)
 	SL_EXPECT(sl_router_lookup(m->nodes[0].router, stranger, m->now_us) != 0);
 	m->nodes[2].links[mesh_peer_id(m, 2, 3)].up = false; /* silently dead */
 	start = m->nodes[1].sent[SL_MSG_LOOKUP_REQUEST];
-	SL_EXPECT_EQ(sl_router_lookup(m->nodes[0].router, sl_identity_xonly(m->nodes[3].id), m->now_us), 0);
-	SL_EXPECT(sl_router_lookup(m->nodes[0].router, sl_identity_xonly(m->nodes[3].id), m->now_us) != 0);
+	SL_EXPECT_EQ(
+		sl_router_lookup(m->nodes[0].router, sl_identity_xonly(m->nodes[3].id), m->now_us),
+		0);
+	SL_EXPECT(sl_router_lookup(
+			  m->nodes[0].router, sl_identity_xonly(m->nodes[3].id), m->now_us) != 0);
 	m->nodes[0].next_tick_us = m->now_us;
 	mesh_run(m, 15 * S - 1);
 	SL_EXPECT_EQ(m->nodes[0].not_found, 0);
 	SL_EXPECT_EQ(m->nodes[0].sent[SL_MSG_LOOKUP_REQUEST], 4);
-	/* Of the attempts at 0, 1, 3, 7 s the limiter of the first relay swallows the one at 1 s. */
+	/* Of the attempts at 0, 1, 3, 7 s the limiter of the first relay swallows the one at 1 s.
+	 */
 	SL_EXPECT_EQ(m->nodes[1].sent[SL_MSG_LOOKUP_REQUEST] - start, 3);
 	mesh_run(m, 2);
 	SL_EXPECT_EQ(m->nodes[0].not_found, 1);
 	mesh_destroy(m);
 }
 
-/* --- what goes away ------------------------------------------------------------------------------------------- */
+/* --- what goes away
+ * ------------------------------------------------------------------------------------------- */
 
-/* Every announce of node `who` from now on must be one that reference nodes take: root smallest, self first. */
+/* Every announce of node `who` from now on must be one that reference nodes take: root smallest,
+ * self first. */
 static struct {
 	uint32_t who;
 	unsigned seen, bad;
 	uint16_t entries;
 } watch;
 
-static bool
-watch_announces(struct mesh *m, uint32_t from, uint32_t to, const uint8_t *msg, size_t len)
+static bool watch_announces(
+	struct mesh *m, uint32_t from, uint32_t to, const uint8_t *msg, size_t len)
 {
 	struct sl_tree_announce a;
 
@@ -235,8 +247,9 @@ watch_announces(struct mesh *m, uint32_t from, uint32_t to, const uint8_t *msg, 
 }
 
 /*
- * Issue: a chain whose middle node's only parent, the smallest address, goes away. Node 0 is the smallest; 2 - 1 - 3 is the
- * chain below it: both ends take the middle's next announce, and transit through it works at once.
+ * Issue: a chain whose middle node's only parent, the smallest address, goes away. Node 0 is the
+ * smallest; 2 - 1 - 3 is the chain below it: both ends take the middle's next announce, and transit
+ * through it works at once.
  */
 SL_TEST(mesh, smallest_goes_away)
 {
@@ -263,11 +276,13 @@ SL_TEST(mesh, smallest_goes_away)
 	SL_EXPECT_EQ(m->nodes[3].router->counters[SL_ROUTE_TREE_BAD_SEMANTICS], bad3);
 	for (uint32_t i = 1; i < 4; i++)
 		SL_EXPECT(sl_node_addr_equal(&m->nodes[i].router->tree.root, &m->nodes[1].addr));
-	SL_EXPECT(mesh_setup(m, 2, 3) && mesh_setup(m, 3, 2) && mesh_data(m, 2, 3) && mesh_data(m, 3, 2));
+	SL_EXPECT(mesh_setup(m, 2, 3) && mesh_setup(m, 3, 2) && mesh_data(m, 2, 3) &&
+		  mesh_data(m, 3, 2));
 	mesh_destroy(m);
 }
 
-/* The same, and 0 comes back in the middle of it all, first as it was, then with a smaller root above it. */
+/* The same, and 0 comes back in the middle of it all, first as it was, then with a smaller root
+ * above it. */
 SL_TEST(mesh, root_comes_and_goes)
 {
 	struct mesh *m = mesh_create(4, 4, NULL);
@@ -293,8 +308,9 @@ SL_TEST(mesh, root_comes_and_goes)
 }
 
 /*
- * Stale ancestry after a reconnect. Chain 0 - 1 - 2 - 3; 2 loses 1 and hears again, from its own child 3, the old path that
- * runs through itself and ends in 0. It must not follow it, nor stay without a root; nor may 3.
+ * Stale ancestry after a reconnect. Chain 0 - 1 - 2 - 3; 2 loses 1 and hears again, from its own
+ * child 3, the old path that runs through itself and ends in 0. It must not follow it, nor stay
+ * without a root; nor may 3.
  */
 SL_TEST(mesh, stale_ancestry_after_a_reconnect)
 {
@@ -306,14 +322,17 @@ SL_TEST(mesh, stale_ancestry_after_a_reconnect)
 	SL_EXPECT(mesh_agrees(m, 0));
 	mesh_unlink(m, 2, 3);
 	mesh_unlink(m, 1, 2);
-	/* 3 has promoted itself; make it say what it said before: its link to 2 comes up with the old declaration. */
+	/* 3 has promoted itself; make it say what it said before: its link to 2 comes up with the
+	 * old declaration. */
 	mesh_run(m, 1);
 	mesh_link(m, 2, 3);
 	{
 		struct sl_router *r3 = m->nodes[3].router, *r2 = m->nodes[2].router;
 		struct sl_route_peer *p = r2->peers[mesh_peer_id(m, 2, 3)];
 		uint8_t entries[4 * SL_TREE_ENTRY_BYTES] = {0};
-		struct sl_tree_announce a = {.sequence = r3->tree.sequence - 1, .entries = 4, .entry = entries,
+		struct sl_tree_announce a = {.sequence = r3->tree.sequence - 1,
+			.entries = 4,
+			.entry = entries,
 			.parent = m->nodes[2].addr};
 
 		for (unsigned i = 0; i < 4; i++)
@@ -348,7 +367,8 @@ SL_TEST(mesh, middle_of_a_chain_goes_away)
 	mesh_unlink(m, 2, 3); /* node 3 is cut off */
 	mesh_run(m, 30 * S);
 	for (uint32_t i = 0; i < 9; i++)
-		SL_EXPECT(sl_node_addr_equal(&m->nodes[i].router->tree.root, &m->nodes[i == 3 ? 3 : 0].addr));
+		SL_EXPECT(sl_node_addr_equal(
+			&m->nodes[i].router->tree.root, &m->nodes[i == 3 ? 3 : 0].addr));
 	SL_EXPECT(mesh_setup(m, 2, 4) && mesh_setup(m, 4, 2) && mesh_data(m, 2, 4));
 	mesh_destroy(m);
 }
@@ -371,7 +391,8 @@ SL_TEST(mesh, partitions_meet)
 	for (uint32_t i = 0; i < 100; i++) {
 		uint32_t a = (uint32_t)(sl_test_rand() % 20), b = (uint32_t)(sl_test_rand() % 20);
 
-		bad += a != b && (!mesh_setup(m, a, b) || !mesh_setup(m, b, a) || !mesh_data(m, a, b));
+		bad += a != b &&
+		       (!mesh_setup(m, a, b) || !mesh_setup(m, b, a) || !mesh_data(m, a, b));
 	}
 	SL_EXPECT_EQ(bad, 0);
 	mesh_destroy(m);
@@ -385,7 +406,8 @@ SL_TEST(mesh, churn)
 
 	random_links(m, 60);
 	for (unsigned i = 0; i < 200; i++) {
-		uint32_t a = 1 + (uint32_t)(sl_test_rand() % 59), b = (uint32_t)(sl_test_rand() % a);
+		uint32_t a = 1 + (uint32_t)(sl_test_rand() % 59),
+			 b = (uint32_t)(sl_test_rand() % a);
 
 		mesh_run(m, sl_test_rand() % (S / 2));
 		if (mesh_peer_id(m, a, b) == UINT32_MAX)
@@ -401,16 +423,15 @@ SL_TEST(mesh, churn)
 	for (uint32_t i = 0; i < 300; i++) {
 		uint32_t a = (uint32_t)(sl_test_rand() % 60), b = (uint32_t)(sl_test_rand() % 60);
 
-		bad += a != b && (!mesh_setup(m, a, b) || !mesh_setup(m, b, a) || !mesh_data(m, a, b) ||
-					 !mesh_data(m, b, a));
+		bad += a != b && (!mesh_setup(m, a, b) || !mesh_setup(m, b, a) ||
+					 !mesh_data(m, a, b) || !mesh_data(m, b, a));
 	}
 	SL_EXPECT_EQ(bad, 0);
 	mesh_destroy(m);
 }
 
 /* One announce in ten is lost: the periodic ones bring everybody together all the same. */
-static bool
-lossy(struct mesh *m, uint32_t from, uint32_t to, const uint8_t *msg, size_t len)
+static bool lossy(struct mesh *m, uint32_t from, uint32_t to, const uint8_t *msg, size_t len)
 {
 	(void)m, (void)from, (void)to, (void)len;
 	return msg[0] != SL_MSG_DATAGRAM && sl_test_rand() % 10 == 0;
@@ -428,7 +449,8 @@ SL_TEST(mesh, lossy_links)
 	for (uint32_t i = 0; i < 200; i++) {
 		uint32_t a = (uint32_t)(sl_test_rand() % 30), b = (uint32_t)(sl_test_rand() % 30);
 
-		bad += a != b && (!mesh_setup(m, a, b) || !mesh_setup(m, b, a) || !mesh_data(m, a, b));
+		bad += a != b &&
+		       (!mesh_setup(m, a, b) || !mesh_setup(m, b, a) || !mesh_data(m, a, b));
 	}
 	SL_EXPECT_EQ(bad, 0);
 	mesh_destroy(m);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of routing facts 3 and 7.3. Peer ids are the addresses' first bytes, so that order of ids = of addresses. */
+/* The tables of routing facts 3 and 7.3. Peer ids are the addresses' first bytes, so that order of
+ * ids = of addresses. */
 #include "fake.h"
 
-static uint32_t
-distance(const char *a, const char *b)
+static uint32_t distance(const char *a, const char *b)
 {
 	struct sl_node_addr x[8], y[8];
 	uint32_t la = (uint32_t)strlen(a), lb = (uint32_t)strlen(b);
@@ -22,17 +22,18 @@ SL_TEST(nexthop, distance_table)
 		const char *a, *b;
 		uint32_t d;
 	} table[] = {{"1", "1", 0}, {"10", "20", 2}, {"210", "10", 1}, {"310", "420", 4},
-		{"1", "2", SL_DISTANCE_INFINITE}, {"850", "30", 3}, {"50", "30", 2}, {"510", "7310", 3},
-		{"10", "7310", 2}, {"310", "7310", 1}, {"AXYR", "BZYR", 4}};
+		{"1", "2", SL_DISTANCE_INFINITE}, {"850", "30", 3}, {"50", "30", 2},
+		{"510", "7310", 3}, {"10", "7310", 2}, {"310", "7310", 1}, {"AXYR", "BZYR", 4}};
 
 	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		SL_EXPECT_MSG(distance(table[i].a, table[i].b) == table[i].d, "%s %s", table[i].a, table[i].b);
-		SL_EXPECT_MSG(distance(table[i].b, table[i].a) == table[i].d, "%s %s", table[i].b, table[i].a);
+		SL_EXPECT_MSG(distance(table[i].a, table[i].b) == table[i].d, "%s %s", table[i].a,
+			table[i].b);
+		SL_EXPECT_MSG(distance(table[i].b, table[i].a) == table[i].d, "%s %s", table[i].b,
+			table[i].a);
 	}
 }
 
-static void
-peer(struct fake *f, unsigned x, double cost)
+static void peer(struct fake *f, unsigned x, double cost)
 {
 	fake_peer(f, x, x);
 	if (cost >= 0)
@@ -89,7 +90,6 @@ SL_TEST(nexthop, smaller_address_whatever_the_order)
 SL_TEST(nexthop, unfit_candidates)
 {
 	struct fake *f = fake_create(0x10, NULL, NULL);
-	struct sl_fib_peer *one;
 
 	fake_own(f, 2, 0x10, 0);
 	peer(f, 1, 0.1);
@@ -106,8 +106,9 @@ SL_TEST(nexthop, unfit_candidates)
 	fake_coords(f, 2, 0x50, 0);
 	SL_EXPECT_EQ(fake_hop(f, 0x50), 1);
 	/* 1 cannot send: 0x60, whatever it costs. */
-	one = (struct sl_fib_peer *)(uintptr_t)&f->r->ref.current->body->peers[1];
-	one->can_send = 0;
+	f->r->peers[1]->can_send = false;
+	sl_publish_peer(f->r, f->r->peers[1]);
+	f->r->body_dirty = true;
 	SL_EXPECT_EQ(fake_hop(f, 0x50), 0x60);
 	fake_destroy(f);
 }
@@ -127,7 +128,8 @@ SL_TEST(nexthop, not_closer_is_no_candidate)
 	fake_filter(f, 0x20, 1, 0x50);
 	fake_filter(f, 0x21, 1, 0x50);
 	fake_coords(f, 2, 0x50, 0);
-	d = sl_coords_lookup(&f->r->coords, dest.bytes, sl_node_hash(dest.bytes, f->r->coords.key), 1, &id, &serial);
+	d = sl_coords_lookup(&f->r->coords, dest.bytes, sl_node_hash(dest.bytes, f->r->coords.key),
+		1, &id, &serial);
 	SL_ASSERT(d);
 	SL_EXPECT_EQ(sl_fib_by_filter(f->r->ref.current, d), SL_FIB_NO_PEER);
 	SL_EXPECT_EQ(fake_hop(f, 0x50), -3);
@@ -167,7 +169,8 @@ SL_TEST(nexthop, filter_beats_tree_order)
 {
 	struct fake *f = fake_create(0, NULL, NULL);
 
-	/* near [near, me], far [far, D, near, me], D [D, near, me]: hit on the larger address only. */
+	/* near [near, me], far [far, D, near, me], D [D, near, me]: hit on the larger address only.
+	 */
 	peer(f, 0x20, -1);
 	peer(f, 0x30, -1);
 	fake_path_quiet(f, 0x20, 2, 0x20, 0);
@@ -223,10 +226,13 @@ SL_TEST(nexthop, greedy_table)
 			size_t n = strlen(p);
 
 			fake_peer(f, (uint32_t)p[0], (unsigned)p[0]);
-			fake_path_quiet(f, (uint32_t)p[0], (unsigned)n, p[0], p[1], n > 2 ? p[2] : 0, n > 3 ? p[3] : 0);
+			fake_path_quiet(f, (uint32_t)p[0], (unsigned)n, p[0], p[1],
+				n > 2 ? p[2] : 0, n > 3 ? p[3] : 0);
 		}
-		fake_coords(f, (unsigned)strlen(d), d[0], d[1], strlen(d) > 2 ? d[2] : 0, strlen(d) > 3 ? d[3] : 0);
-		SL_EXPECT_MSG(fake_hop(f, (unsigned)d[0]) == table[t].hop, "row %u: %d", t, fake_hop(f, (unsigned)d[0]));
+		fake_coords(f, (unsigned)strlen(d), d[0], d[1], strlen(d) > 2 ? d[2] : 0,
+			strlen(d) > 3 ? d[3] : 0);
+		SL_EXPECT_MSG(fake_hop(f, (unsigned)d[0]) == table[t].hop, "row %u: %d", t,
+			fake_hop(f, (unsigned)d[0]));
 		fake_destroy(f);
 	}
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parent selection: the scenarios of routing facts 5.7, timers of 5.6, self-root of section 4, W2 and W5 of 17. */
+/* Parent selection: the scenarios of routing facts 5.7, timers of 5.6, self-root of section 4, W2
+ * and W5 of 17. */
 #include "fake.h"
 
 #include <stdlib.h>
 
 #define S 1000000ull
 
-static struct fake *
-node(unsigned self, double hysteresis)
+static struct fake *node(unsigned self, double hysteresis)
 {
 	struct sl_router_config c;
 
@@ -103,9 +103,9 @@ SL_TEST(parent, cost_and_ties)
 	fake_destroy(f);
 }
 
-/* Peer 1 is the parent with cost1 at depth 1, peer 2 has cost2 at depth2: is there a reason to switch? */
-static bool
-would_switch(double cost1, double cost2, unsigned depth2)
+/* Peer 1 is the parent with cost1 at depth 1, peer 2 has cost2 at depth2: is there a reason to
+ * switch? */
+static bool would_switch(double cost1, double cost2, unsigned depth2)
 {
 	struct fake *f = node(5, 0.2);
 	struct sl_tree_choice c;
@@ -296,7 +296,8 @@ SL_TEST(parent, announces_are_spaced_and_coalesced)
 	fake_peer(f, 7, 7);
 	sent = f->by_type[SL_MSG_TREE_ANNOUNCE]; /* the one at link up */
 	for (unsigned i = 0; i < 5; i++)
-		fake_path(f, 7, 3, 7, 2 - i % 2, 1 - i % 2); /* root 1 and 0 in turns: each a change */
+		fake_path(f, 7, 3, 7, 2 - i % 2,
+			1 - i % 2); /* root 1 and 0 in turns: each a change */
 	SL_EXPECT_EQ(f->by_type[SL_MSG_TREE_ANNOUNCE], sent);
 	next = sl_router_tick(f->r, f->now_us);
 	SL_EXPECT_LE(next, f->now_us + S / 2);
@@ -318,8 +319,7 @@ SL_TEST(parent, announces_are_spaced_and_coalesced)
 }
 
 /* One change of parent at time t seconds, between peers 1 and 2 (hysteresis 0, hold-down 0). */
-static void
-flap(struct fake *f, double t)
+static void flap(struct fake *f, double t)
 {
 	unsigned other = fake_parent(f) == 1 ? 2 : 1;
 
@@ -426,8 +426,9 @@ SL_TEST(parent, first_measurement_evaluates)
 }
 
 /*
- * W2. A peer shows a path through us that ends in a tiny address. By the plain rule its root is the smallest in sight and
- * nobody leads there: no parent at all. Ours: the peer that really leads somewhere.
+ * W2. A peer shows a path through us that ends in a tiny address. By the plain rule its root is the
+ * smallest in sight and nobody leads there: no parent at all. Ours: the peer that really leads
+ * somewhere.
  */
 SL_TEST(parent, w2_a_loop_does_not_name_the_root)
 {
@@ -442,7 +443,8 @@ SL_TEST(parent, w2_a_loop_does_not_name_the_root)
 	/* The plain rule: smallest root over all, and who of the loop-free leads there. */
 	plain = f->r->peers[7]->path[0];
 	for (unsigned id = 3; id <= 7; id += 4)
-		found |= !f->r->peers[id]->has_self && sl_node_same(&f->r->peers[id]->path[0], &plain);
+		found |= !f->r->peers[id]->has_self &&
+			 sl_node_same(&f->r->peers[id]->path[0], &plain);
 	SL_EXPECT(!found);
 	SL_EXPECT_EQ(fake_parent(f), 3);
 	SL_EXPECT_EQ(f->r->tree.root.bytes[0], 2);
@@ -452,7 +454,8 @@ SL_TEST(parent, w2_a_loop_does_not_name_the_root)
 	fake_destroy(f);
 }
 
-/* W5. One peer is measured, but only an unmeasured one leads to the smaller root. Plain: excluded, we stay apart. */
+/* W5. One peer is measured, but only an unmeasured one leads to the smaller root. Plain: excluded,
+ * we stay apart. */
 SL_TEST(parent, w5_unmeasured_is_better_than_none)
 {
 	struct fake *f = node(5, 0.2);

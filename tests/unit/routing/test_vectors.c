@@ -10,27 +10,26 @@
 #define SECRET_B "b102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1fb0"
 #define ADDR_A "69e08d65cc3a6b9c2c2ac4bd405e4b0e"
 #define ADDR_B "8e302c287eb48d6268122fda760b7727"
-#define ANNOUNCE_A                                                                                                     \
-	"1001 0100000000000000 00f1536500000000" ADDR_A "0100" ADDR_A "0100000000000000 00f1536500000000"              \
-	"e0ac969b203919767d18bb03d99c0533c7bcc2ca8e57a0fb184cc4859edbfd52"                                             \
+#define ANNOUNCE_A                                                                                 \
+	"1001 0100000000000000 00f1536500000000" ADDR_A "0100" ADDR_A                              \
+	"0100000000000000 00f1536500000000"                                                        \
+	"e0ac969b203919767d18bb03d99c0533c7bcc2ca8e57a0fb184cc4859edbfd52"                         \
 	"b1702f19e4ad6999462275abf74751f09af7516f18b5c4ec9e721360a680ba05"
-#define ANNOUNCE_B                                                                                                     \
-	"1001 0200000000000000 05f1536500000000" ADDR_A "0200" ADDR_B "0200000000000000 05f1536500000000" ADDR_A       \
-	"0100000000000000 00f1536500000000"                                                                            \
-	"caed9e4e3f88b96479fe3c539bcae4664fd25954839501b2f11ff173984b3225"                                             \
+#define ANNOUNCE_B                                                                                 \
+	"1001 0200000000000000 05f1536500000000" ADDR_A "0200" ADDR_B                              \
+	"0200000000000000 05f1536500000000" ADDR_A "0100000000000000 00f1536500000000"             \
+	"caed9e4e3f88b96479fe3c539bcae4664fd25954839501b2f11ff173984b3225"                         \
 	"554bf40287fcffc7d7fba6940ddcb59d9b1c7b7b47e5669ad847318a9b13641e"
 #define REQUEST "30 0807060504030201" ADDR_B ADDR_A "40 0000 0100" ADDR_A
 
-static struct sl_identity *
-identity(const char *secret)
+static struct sl_identity *identity(const char *secret)
 {
 	if (sl_crypto_init() != 0)
 		abort();
 	return sl_identity_from_text(secret);
 }
 
-static struct fake *
-golden(const char *secret)
+static struct fake *golden(const char *secret)
 {
 	struct sl_router_config c;
 
@@ -41,8 +40,7 @@ golden(const char *secret)
 	return fake_create(-1, &c, identity(secret));
 }
 
-static void
-up(struct fake *f, uint32_t id, const char *secret)
+static void up(struct fake *f, uint32_t id, const char *secret)
 {
 	struct sl_identity *peer = identity(secret);
 
@@ -51,8 +49,8 @@ up(struct fake *f, uint32_t id, const char *secret)
 }
 
 /* Equal but for the last 64 bytes, which must be a signature of the declaration by the sender. */
-static void
-expect_announce(const struct fake_sent *s, const char *hex, size_t len, const struct sl_identity *id)
+static void expect_announce(
+	const struct fake_sent *s, const char *hex, size_t len, const struct sl_identity *id)
 {
 	uint8_t want[256], preimage[48], digest[32];
 	struct sl_tree_announce a;
@@ -168,7 +166,8 @@ SL_TEST(vectors, signals)
 	SL_ASSERT(s && s->len == 74);
 	sl_test_unhex(want, 74,
 		"00 40 ffff 10000000000000000000000000000000 21000000000000000000000000000000"
-		"00 04 2200 20 00 20000000000000000000000000000000 10000000000000000000000000000000");
+		"00 04 2200 20 00 20000000000000000000000000000000 "
+		"10000000000000000000000000000000");
 	SL_EXPECT_MEM(s->msg, want, 74);
 	/* The same destination within 100 ms: one signal only, whatever the kind. */
 	fake_coords(f, 2, 0x20, 0);
@@ -188,21 +187,26 @@ SL_TEST(vectors, signals)
 	s = fake_last(f, SL_MSG_DATAGRAM);
 	SL_ASSERT(s && s->len == 36 + 40);
 	sl_test_unhex(want, 40,
-		"00 04 2400 22 00 20000000000000000000000000000000 10000000000000000000000000000000 0005");
+		"00 04 2400 22 00 20000000000000000000000000000000 "
+		"10000000000000000000000000000000 0005");
 	SL_EXPECT_MEM(s->msg + 36, want, 40);
 	fake_destroy(f);
 }
 
-/* --- announces that are refused ------------------------------------------------------------------------------- */
+/* --- announces that are refused
+ * ------------------------------------------------------------------------------- */
 
 /* An announce by A, truly signed: parent and path as given; fixed up by the caller afterwards. */
-static size_t
-build(uint8_t *msg, const struct sl_identity *id, uint64_t sequence, const struct sl_node_addr *parent,
-	const struct sl_node_addr *path, unsigned n)
+static size_t build(uint8_t *msg, const struct sl_identity *id, uint64_t sequence,
+	const struct sl_node_addr *parent, const struct sl_node_addr *path, unsigned n)
 {
 	uint8_t entries[32 * 40] = {0}, preimage[48], digest[32], sig[64];
-	struct sl_tree_announce a = {.sequence = sequence, .timestamp_s = 1700000000, .parent = *parent,
-		.entries = (uint16_t)n, .entry = entries, .signature = sig};
+	struct sl_tree_announce a = {.sequence = sequence,
+		.timestamp_s = 1700000000,
+		.parent = *parent,
+		.entries = (uint16_t)n,
+		.entry = entries,
+		.signature = sig};
 
 	for (unsigned i = 0; i < n; i++)
 		memcpy(entries + 32 * i, &path[i], 16);
@@ -212,8 +216,7 @@ build(uint8_t *msg, const struct sl_identity *id, uint64_t sequence, const struc
 	return sl_tree_announce_build(msg, 2048, &a);
 }
 
-static void
-expect_refused(struct fake *b, const uint8_t *msg, size_t len, enum sl_route_counter c)
+static void expect_refused(struct fake *b, const uint8_t *msg, size_t len, enum sl_route_counter c)
 {
 	uint64_t before = b->r->counters[c], sequence = b->r->peers[0]->tree_sequence;
 
@@ -303,7 +306,7 @@ SL_TEST(vectors, long_paths)
 	up(b, 0, SECRET_A);
 	path[0] = *sl_identity_addr(ida);
 	for (unsigned i = 1; i < 35; i++)
-		path[i] = fake_addr(40 - i); /* ends in the smallest */
+		path[i] = fake_addr(40 - i);	      /* ends in the smallest */
 	len = build(msg, ida, 1, &path[1], path, 35); /* the longest a 1280-byte link carries */
 	sl_router_message(b->r, 0, msg, len, b->now_us);
 	SL_EXPECT_EQ(b->r->peers[0]->path_len, 35);
