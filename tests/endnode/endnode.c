@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sl_endnode: a FIPS end node over a UDP socket that exchanges a numbered stream with its partner through a relay.
- * For the demo and the smoke tests. Prints one JSON object a second and a last one with "final":true.
+ * sl_endnode: a FIPS end node over a UDP socket that exchanges a numbered stream with its partner
+ * through a relay. For the demo and the smoke tests. Prints one JSON object a second and a last one
+ * with "final":true.
  *
- * One thread, one socket. Packets to send are gathered and handed to the kernel together (sendmmsg), received ones are
- * taken up to BATCH at a time (recvmmsg); between two turns it sleeps in ppoll until a packet comes or something is due.
+ * One thread, one socket. Packets to send are gathered and handed to the kernel together
+ * (sendmmsg), received ones are taken up to BATCH at a time (recvmmsg); between two turns it sleeps
+ * in ppoll until a packet comes or something is due.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -37,15 +39,13 @@ static struct io io;
 static struct node node;
 static volatile sig_atomic_t stop;
 
-static void
-on_signal(int sig)
+static void on_signal(int sig)
 {
 	(void)sig;
 	stop++;
 }
 
-static uint64_t
-now_ns(void)
+static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
@@ -53,8 +53,7 @@ now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-static socklen_t
-to_sockaddr(struct sockaddr_storage *ss, const struct sl_addr *a)
+static socklen_t to_sockaddr(struct sockaddr_storage *ss, const struct sl_addr *a)
 {
 	memset(ss, 0, sizeof(*ss));
 	if (a->kind == SL_ADDR_UDP4) {
@@ -74,8 +73,7 @@ to_sockaddr(struct sockaddr_storage *ss, const struct sl_addr *a)
 	}
 }
 
-static bool
-from_sockaddr(struct sl_addr *a, const struct sockaddr_storage *ss)
+static bool from_sockaddr(struct sl_addr *a, const struct sockaddr_storage *ss)
 {
 	memset(a, 0, sizeof(*a));
 	if (ss->ss_family == AF_INET) {
@@ -97,9 +95,9 @@ from_sockaddr(struct sl_addr *a, const struct sockaddr_storage *ss)
 	return false;
 }
 
-/* Hands everything gathered to the kernel. A full socket buffer is waited for: losing here would not be the relay's. */
-static void
-flush(void)
+/* Hands everything gathered to the kernel. A full socket buffer is waited for: losing here would
+ * not be the relay's. */
+static void flush(void)
 {
 	unsigned done = 0, waited = 0;
 
@@ -118,15 +116,15 @@ flush(void)
 			poll(&p, 1, 1);
 			continue;
 		}
-		/* ECONNREFUSED and the like belong to an earlier packet; this one is given up all the same. */
+		/* ECONNREFUSED and the like belong to an earlier packet; this one is given up all
+		 * the same. */
 		io.send_errors++;
 		done++;
 	}
 	io.queued = 0;
 }
 
-static int
-transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len)
+static int transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len)
 {
 	unsigned i;
 
@@ -142,8 +140,7 @@ transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len)
 	return 0;
 }
 
-static int
-io_open(const struct sl_addr *bind_addr)
+static int io_open(const struct sl_addr *bind_addr)
 {
 	struct sockaddr_storage ss;
 	socklen_t len = to_sockaddr(&ss, bind_addr);
@@ -176,8 +173,7 @@ io_open(const struct sl_addr *bind_addr)
 	return 0;
 }
 
-static void
-receive(void)
+static void receive(void)
 {
 	for (int round = 0; round < 4; round++) {
 		int n;
@@ -202,8 +198,7 @@ receive(void)
 	}
 }
 
-static void
-print_json(bool final)
+static void print_json(bool final)
 {
 	char line[2048];
 
@@ -212,8 +207,7 @@ print_json(bool final)
 	fflush(stdout);
 }
 
-static void
-run(uint64_t every_ns)
+static void run(uint64_t every_ns)
 {
 	uint64_t next_print = now_ns() + every_ns;
 	uint32_t lost_before = 0;
@@ -253,15 +247,13 @@ run(uint64_t every_ns)
 	flush();
 }
 
-static _Noreturn void
-die(const char *what, const char *value)
+static _Noreturn void die(const char *what, const char *value)
 {
 	fprintf(stderr, "sl_endnode: %s%s%s\n", what, value ? ": " : "", value ? value : "");
 	exit(2);
 }
 
-static void
-parse_peer(struct sl_peer_config *peer, char *text)
+static void parse_peer(struct sl_peer_config *peer, char *text)
 {
 	char *at = strchr(text, '@');
 
@@ -280,27 +272,34 @@ parse_peer(struct sl_peer_config *peer, char *text)
 }
 
 static const char usage[] =
-	"usage: sl_endnode --secret NSEC|HEX --bind ADDR:PORT --peer NPUB[@ADDR:PORT] --partner NPUB\n"
-	"                  [--rate PPS] [--size BYTES] [--seconds N] [--mtu BYTES] [--dead-ms MS] [--aead NAME]\n"
+	"usage: sl_endnode --secret NSEC|HEX --bind ADDR:PORT --peer NPUB[@ADDR:PORT] --partner "
+	"NPUB\n"
+	"                  [--rate PPS] [--size BYTES] [--seconds N] [--mtu BYTES] [--dead-ms MS] "
+	"[--aead NAME]\n"
 	"  --peer     the relay; with an address it is dialled, without one it dials us\n"
 	"  --partner  who the stream goes to and comes from\n"
 	"  --far      it is not the relay's neighbour: look it up and show coordinates\n"
-	"  --rate     payloads a second to send, 0 = listen only (1000); --size of each, 40 or more (256)\n"
+	"  --rate     payloads a second to send, 0 = listen only (1000); --size of each, 40 or "
+	"more (256)\n"
 	"  --seconds  of sending, 0 = until SIGTERM (10)\n"
 	"  --mtu      largest packet of the link, UDP payload bytes (1280)\n"
 	"  --dead-ms  silence after which the link is taken for dead (30000)\n"
 	"Prints a JSON object a second (--every-ms); the last has \"final\":true.\n";
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"secret", 1, NULL, 's'}, {"bind", 1, NULL, 'b'}, {"peer", 1, NULL, 'p'},
-		{"partner", 1, NULL, 't'}, {"rate", 1, NULL, 'r'}, {"size", 1, NULL, 'z'}, {"seconds", 1, NULL, 'n'},
-		{"mtu", 1, NULL, 'm'}, {"dead-ms", 1, NULL, 'd'}, {"aead", 1, NULL, 'a'}, {"every-ms", 1, NULL, 'e'}, {"far", 0, NULL, 'f'},
-		{"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
-	struct node_config config = {.rate_pps = 1000, .size = 256, .seconds = 10,
-		.transport = {.id = 0, .kind = SL_ADDR_UDP4, .mtu = SL_UDP_MTU_DEFAULT, .accept_connections = true}};
+	static const struct option options[] = {{"secret", 1, NULL, 's'}, {"bind", 1, NULL, 'b'},
+		{"peer", 1, NULL, 'p'}, {"partner", 1, NULL, 't'}, {"rate", 1, NULL, 'r'},
+		{"size", 1, NULL, 'z'}, {"seconds", 1, NULL, 'n'}, {"mtu", 1, NULL, 'm'},
+		{"dead-ms", 1, NULL, 'd'}, {"aead", 1, NULL, 'a'}, {"every-ms", 1, NULL, 'e'},
+		{"far", 0, NULL, 'f'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	struct node_config config = {.rate_pps = 1000,
+		.size = 256,
+		.seconds = 10,
+		.transport = {.id = 0,
+			.kind = SL_ADDR_UDP4,
+			.mtu = SL_UDP_MTU_DEFAULT,
+			.accept_connections = true}};
 	struct sigaction sa = {.sa_handler = on_signal};
 	struct sl_addr bind_addr = {0};
 	unsigned long every_ms = 1000;
@@ -329,19 +328,40 @@ main(int argc, char **argv)
 				die("not an npub", optarg);
 			have_partner = true;
 			break;
-		case 'r': config.rate_pps = strtoull(optarg, NULL, 0); break;
-		case 'z': config.size = (uint32_t)strtoul(optarg, NULL, 0); break;
-		case 'n': config.seconds = strtod(optarg, NULL); break;
-		case 'm': config.transport.mtu = (uint16_t)strtoul(optarg, NULL, 0); break;
-		case 'd': config.dead_timeout_ms = (uint32_t)strtoul(optarg, NULL, 0); break;
-		case 'e': every_ms = strtoul(optarg, NULL, 0); break;
-		case 'f': config.far = true; break;
-		case 'a': config.aead = optarg; break;
-		case 'h': fputs(usage, stdout); return 0;
-		default: fputs(usage, stderr); return 2;
+		case 'r':
+			config.rate_pps = strtoull(optarg, NULL, 0);
+			break;
+		case 'z':
+			config.size = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'n':
+			config.seconds = strtod(optarg, NULL);
+			break;
+		case 'm':
+			config.transport.mtu = (uint16_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'd':
+			config.dead_timeout_ms = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'e':
+			every_ms = strtoul(optarg, NULL, 0);
+			break;
+		case 'f':
+			config.far = true;
+			break;
+		case 'a':
+			config.aead = optarg;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		default:
+			fputs(usage, stderr);
+			return 2;
 		}
 	}
-	if (!config.identity || !have_peer || !have_partner || bind_addr.kind == SL_ADDR_NONE || optind != argc) {
+	if (!config.identity || !have_peer || !have_partner || bind_addr.kind == SL_ADDR_NONE ||
+		optind != argc) {
 		fputs(usage, stderr);
 		return 2;
 	}

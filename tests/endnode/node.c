@@ -9,31 +9,30 @@
 #define SECOND_NS 1000000000ull
 #define LOOKUP_RETRY_NS 500000000ull
 #define SHOW_AGAIN_NS 20000000ull
-/* Established data with coordinates (routing facts, section 10): what precedes them, and the flag that says so. */
+/* Established data with coordinates (routing facts, section 10): what precedes them, and the flag
+ * that says so. */
 #define SHOW_HEADER_BYTES 12
 #define SHOW_COORDS 0x01
 #define END_REPEAT_NS 50000000ull
 #define LINGER_NS (3 * SECOND_NS) /* the most that is waited for a partner's end after our own */
 #define QUIET_NS (300000000ull)	  /* without data after both ends: nothing is on its way any more */
 
-static int
-links_transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len)
+static int links_transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len)
 {
 	struct node *n = arg;
 
 	return n->transmit(n->transmit_arg, to, packet, len);
 }
 
-static void
-links_path(void *arg, uint32_t peer_id, const struct sl_addr *addr)
+static void links_path(void *arg, uint32_t peer_id, const struct sl_addr *addr)
 {
 	(void)arg;
 	(void)peer_id;
 	(void)addr;
 }
 
-static void
-links_peer_up(void *arg, uint32_t peer_id, const struct sl_remote_key *key, uint16_t mtu)
+static void links_peer_up(
+	void *arg, uint32_t peer_id, const struct sl_remote_key *key, uint16_t mtu)
 {
 	struct node *n = arg;
 	uint64_t now_us = n->now_ns / 1000;
@@ -54,8 +53,7 @@ links_peer_up(void *arg, uint32_t peer_id, const struct sl_remote_key *key, uint
 	n->next_hello_ns = n->now_ns;
 }
 
-static void
-links_peer_down(void *arg, uint32_t peer_id, enum sl_down_reason reason)
+static void links_peer_down(void *arg, uint32_t peer_id, enum sl_down_reason reason)
 {
 	struct node *n = arg;
 
@@ -67,9 +65,9 @@ links_peer_down(void *arg, uint32_t peer_id, enum sl_down_reason reason)
 	n->links_lost++;
 }
 
-/* The router proves the answer and says so in lookup_done(), but keeps the coordinates to itself: noted here before. */
-static void
-lookup_answer(struct node *n, const uint8_t *msg, size_t len)
+/* The router proves the answer and says so in lookup_done(), but keeps the coordinates to itself:
+ * noted here before. */
+static void lookup_answer(struct node *n, const uint8_t *msg, size_t len)
 {
 	struct sl_lookup_response r;
 
@@ -80,8 +78,8 @@ lookup_answer(struct node *n, const uint8_t *msg, size_t len)
 	n->answer_count = r.coords_count;
 }
 
-static void
-router_lookup_done(void *arg, const struct sl_node_addr *target, bool found, uint16_t path_mtu)
+static void router_lookup_done(
+	void *arg, const struct sl_node_addr *target, bool found, uint16_t path_mtu)
 {
 	struct node *n = arg;
 
@@ -94,8 +92,8 @@ router_lookup_done(void *arg, const struct sl_node_addr *target, bool found, uin
 	n->lookups++;
 }
 
-static void
-links_message(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
+static void links_message(
+	void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
 {
 	struct node *n = arg;
 	uint64_t now_us = n->now_ns / 1000;
@@ -113,26 +111,25 @@ links_message(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8
 	sl_router_datagram(n->router, peer_id, n->message, len, flags, now_us);
 }
 
-static void
-links_metrics(void *arg, uint32_t peer_id, const struct sl_link_metrics *m)
+static void links_metrics(void *arg, uint32_t peer_id, const struct sl_link_metrics *m)
 {
 	struct node *n = arg;
-	struct sl_router_metrics r = {.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx};
+	struct sl_router_metrics r = {
+		.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx};
 
 	sl_router_peer_metrics(n->router, peer_id, &r, n->now_ns / 1000);
 }
 
-static int
-router_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
+static int router_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
 {
 	struct node *n = arg;
 
 	return sl_links_send(n->links, peer_id, msg, len, flags, n->now_ns / 1000);
 }
 
-/* Bytes of the header and both lists of coordinates before a payload that shows them; 0 when they are not whole. */
-static size_t
-shown_bytes(const uint8_t *payload, size_t len)
+/* Bytes of the header and both lists of coordinates before a payload that shows them; 0 when they
+ * are not whole. */
+static size_t shown_bytes(const uint8_t *payload, size_t len)
 {
 	size_t at = SHOW_HEADER_BYTES;
 
@@ -151,8 +148,7 @@ shown_bytes(const uint8_t *payload, size_t len)
 }
 
 /* Somebody on the way lacks coordinates, or has found that ours of the partner lead nowhere. */
-static void
-signalled(struct node *n, const struct sl_signal *signal)
+static void signalled(struct node *n, const struct sl_signal *signal)
 {
 	n->signals++;
 	if (!n->config.far)
@@ -165,8 +161,8 @@ signalled(struct node *n, const struct sl_signal *signal)
 	}
 }
 
-static void
-router_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t flags)
+static void router_local(
+	void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint8_t flags)
 {
 	struct node *n = arg;
 	struct sl_signal signal;
@@ -189,18 +185,19 @@ router_local(void *arg, uint32_t from_peer, const uint8_t *msg, size_t len, uint
 		n->rx.foreign++;
 }
 
-int
-node_init(struct node *n, const struct node_config *config,
-	int (*transmit)(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len), void *arg, uint64_t unix_s,
-	uint64_t now_ns)
+int node_init(struct node *n, const struct node_config *config,
+	int (*transmit)(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len),
+	void *arg, uint64_t unix_s, uint64_t now_ns)
 {
 	const struct sl_aead_backend *aead;
 	struct sl_session_table_config tc = {.max_sessions = 64, .max_peers = 16, .workers = 1};
 	struct sl_links_config lc;
 	struct sl_router_config rc;
-	struct sl_links_sink links_sink = {n, links_transmit, links_path, links_peer_up, links_peer_down, links_message,
-		links_metrics};
-	struct sl_router_sink router_sink = {.arg = n, .send = router_send, .local = router_local,
+	struct sl_links_sink links_sink = {n, links_transmit, links_path, links_peer_up,
+		links_peer_down, links_message, links_metrics};
+	struct sl_router_sink router_sink = {.arg = n,
+		.send = router_send,
+		.local = router_local,
 		.lookup_done = router_lookup_done};
 	int rc_err;
 
@@ -231,7 +228,8 @@ node_init(struct node *n, const struct node_config *config,
 	lc.max_peers = tc.max_peers;
 	if (config->dead_timeout_ms)
 		lc.dead_timeout_us = config->dead_timeout_ms * 1000ull;
-	n->links = sl_links_create(&lc, config->identity, n->table, aead, &links_sink, now_ns / 1000);
+	n->links =
+		sl_links_create(&lc, config->identity, n->table, aead, &links_sink, now_ns / 1000);
 	if (!n->links) {
 		rc_err = -errno;
 		goto fail_table;
@@ -253,8 +251,7 @@ fail_router:
 	return rc_err;
 }
 
-void
-node_fini(struct node *n)
+void node_fini(struct node *n)
 {
 	sl_links_destroy(n->links);
 	sl_session_table_destroy(n->table);
@@ -263,37 +260,38 @@ node_fini(struct node *n)
 	stream_rx_fini(&n->rx);
 }
 
-void
-node_packet(struct node *n, const struct sl_addr *from, uint8_t *packet, size_t len, uint64_t now_ns)
+void node_packet(
+	struct node *n, const struct sl_addr *from, uint8_t *packet, size_t len, uint64_t now_ns)
 {
 	n->now_ns = now_ns;
 	sl_links_packet(n->links, from, packet, len, now_ns / 1000);
 }
 
-/* One payload to the partner, by the only way there is: through the relay. `shown` bytes before it are there already. */
-static int
-send_payload_behind(
-	struct node *n, size_t shown, enum stream_kind kind, uint8_t flags, size_t len, uint64_t sequence)
+/* One payload to the partner, by the only way there is: through the relay. `shown` bytes before it
+ * are there already. */
+static int send_payload_behind(struct node *n, size_t shown, enum stream_kind kind, uint8_t flags,
+	size_t len, uint64_t sequence)
 {
 	uint8_t *msg = n->message;
 
 	if (n->relay_peer == SL_PEER_NONE)
 		return -ENOTCONN;
-	sl_datagram_build(msg, SL_TTL_DEFAULT, n->config.transport.mtu, sl_identity_addr(n->config.identity),
-		&n->partner);
-	stream_build(msg + SL_DATAGRAM_PAYLOAD + shown, len, kind, flags, n->run, sequence, n->now_ns);
-	return sl_links_send(n->links, n->relay_peer, msg, SL_DATAGRAM_PAYLOAD + shown + len, 0, n->now_ns / 1000);
+	sl_datagram_build(msg, SL_TTL_DEFAULT, n->config.transport.mtu,
+		sl_identity_addr(n->config.identity), &n->partner);
+	stream_build(
+		msg + SL_DATAGRAM_PAYLOAD + shown, len, kind, flags, n->run, sequence, n->now_ns);
+	return sl_links_send(n->links, n->relay_peer, msg, SL_DATAGRAM_PAYLOAD + shown + len, 0,
+		n->now_ns / 1000);
 }
 
-static int
-send_payload(struct node *n, enum stream_kind kind, uint8_t flags, size_t len, uint64_t sequence)
+static int send_payload(
+	struct node *n, enum stream_kind kind, uint8_t flags, size_t len, uint64_t sequence)
 {
 	return send_payload_behind(n, 0, kind, flags, len, sequence);
 }
 
 /* A hello that shows both nodes' coordinates to everyone on the way. */
-static int
-send_hello_with_coords(struct node *n, uint8_t flags)
+static int send_hello_with_coords(struct node *n, uint8_t flags)
 {
 	struct sl_node_addr own[NODE_COORDS_MAX];
 	uint16_t own_count = (uint16_t)sl_router_coords(n->router, own, NODE_COORDS_MAX);
@@ -308,12 +306,12 @@ send_hello_with_coords(struct node *n, uint8_t flags)
 	sl_put16(p, n->coords_count);
 	memcpy(p + 2, n->coords, n->coords_count * sizeof(n->coords[0]));
 	p += 2 + n->coords_count * sizeof(n->coords[0]);
-	return send_payload_behind(n, (size_t)(p - start), STREAM_HELLO, flags, STREAM_PAYLOAD_MIN, 0);
+	return send_payload_behind(
+		n, (size_t)(p - start), STREAM_HELLO, flags, STREAM_PAYLOAD_MIN, 0);
 }
 
 /* What a far partner needs now and then. */
-static void
-keep_way(struct node *n)
+static void keep_way(struct node *n)
 {
 	if (!n->config.far || n->relay_peer == SL_PEER_NONE)
 		return;
@@ -324,24 +322,24 @@ keep_way(struct node *n)
 	}
 	if (n->coords_count && n->now_ns >= n->next_show_ns) {
 		if (send_hello_with_coords(n, n->rx.hello || n->rx.started ? STREAM_HEARD : 0) == 0)
-			n->next_show_ns = n->now_ns + (n->state == NODE_RUNNING ? SECOND_NS : HELLO_NS);
+			n->next_show_ns =
+				n->now_ns + (n->state == NODE_RUNNING ? SECOND_NS : HELLO_NS);
 	}
 }
 
 /* A hello says whether theirs has come; both sides start when both directions are proven. */
-static void
-greet(struct node *n)
+static void greet(struct node *n)
 {
 	if (n->now_ns < n->next_hello_ns || n->config.far)
 		return;
-	if (send_payload(n, STREAM_HELLO, n->rx.hello || n->rx.started ? STREAM_HEARD : 0, STREAM_PAYLOAD_MIN, 0) == 0)
+	if (send_payload(n, STREAM_HELLO, n->rx.hello || n->rx.started ? STREAM_HEARD : 0,
+		    STREAM_PAYLOAD_MIN, 0) == 0)
 		n->next_hello_ns = n->now_ns + HELLO_NS;
 	else
 		n->next_hello_ns = n->now_ns + HELLO_NS / 10;
 }
 
-static void
-send_data(struct node *n, unsigned burst)
+static void send_data(struct node *n, unsigned burst)
 {
 	double elapsed_s = (double)(n->now_ns - n->run_ns) / 1e9;
 	uint64_t due = (uint64_t)(elapsed_s * (double)n->config.rate_pps);
@@ -355,7 +353,8 @@ send_data(struct node *n, unsigned burst)
 		n->sent++;
 		n->sent_bytes += n->config.size;
 	}
-	/* After a stall the missed time is not made up for at line rate: what is more than 100 ms late is left out. */
+	/* After a stall the missed time is not made up for at line rate: what is more than 100 ms
+	 * late is left out. */
 	if (due - n->paced > n->config.rate_pps / 10 + 1) {
 		uint64_t late = due - n->paced - n->config.rate_pps / 10;
 
@@ -364,8 +363,7 @@ send_data(struct node *n, unsigned burst)
 	}
 }
 
-void
-node_end(struct node *n, uint64_t now_ns)
+void node_end(struct node *n, uint64_t now_ns)
 {
 	if (n->state >= NODE_ENDING)
 		return;
@@ -374,31 +372,33 @@ node_end(struct node *n, uint64_t now_ns)
 	n->next_hello_ns = now_ns;
 }
 
-static void
-ending(struct node *n)
+static void ending(struct node *n)
 {
 	uint64_t since = n->now_ns - n->end_ns;
 
 	if (n->now_ns >= n->next_hello_ns) {
-		if (send_payload(n, STREAM_END, 0, STREAM_PAYLOAD_MIN, n->sent) == 0 || n->relay_peer == SL_PEER_NONE)
+		if (send_payload(n, STREAM_END, 0, STREAM_PAYLOAD_MIN, n->sent) == 0 ||
+			n->relay_peer == SL_PEER_NONE)
 			n->next_hello_ns = n->now_ns + END_REPEAT_NS;
 	}
 	/* At least a few ends of ours must have gone out, and their stream must have run dry. */
-	if (since > LINGER_NS || (since > QUIET_NS && n->rx.ended && n->now_ns - n->rx.last_ns > QUIET_NS))
+	if (since > LINGER_NS ||
+		(since > QUIET_NS && n->rx.ended && n->now_ns - n->rx.last_ns > QUIET_NS))
 		n->state = NODE_DONE;
 }
 
-uint64_t
-node_turn(struct node *n, unsigned burst, uint64_t now_ns)
+uint64_t node_turn(struct node *n, unsigned burst, uint64_t now_ns)
 {
 	uint64_t next;
 
 	n->now_ns = now_ns;
 	if (now_ns / 1000 >= n->next_tick_us) {
-		uint64_t a = sl_links_tick(n->links, now_ns / 1000), b = sl_router_tick(n->router, now_ns / 1000);
+		uint64_t a = sl_links_tick(n->links, now_ns / 1000),
+			 b = sl_router_tick(n->router, now_ns / 1000);
 
 		n->next_tick_us = a < b ? a : b;
-		/* Both also act on what arrives; a look every 10 ms costs nothing and keeps their timers exact. */
+		/* Both also act on what arrives; a look every 10 ms costs nothing and keeps their
+		 * timers exact. */
 		if (n->next_tick_us > now_ns / 1000 + 10000)
 			n->next_tick_us = now_ns / 1000 + 10000;
 	}
@@ -416,10 +416,12 @@ node_turn(struct node *n, unsigned burst, uint64_t now_ns)
 		}
 		break;
 	case NODE_RUNNING:
-		/* The partner may not have heard of us yet, or be new: hellos go on until its data flows. */
+		/* The partner may not have heard of us yet, or be new: hellos go on until its data
+		 * flows. */
 		if (!n->rx.started || now_ns - n->rx.last_ns > SECOND_NS)
 			greet(n);
-		if (n->config.seconds > 0 && (double)(now_ns - n->run_ns) / 1e9 >= n->config.seconds)
+		if (n->config.seconds > 0 &&
+			(double)(now_ns - n->run_ns) / 1e9 >= n->config.seconds)
 			node_end(n, now_ns);
 		else if (n->config.rate_pps)
 			send_data(n, burst);
@@ -434,35 +436,40 @@ node_turn(struct node *n, unsigned burst, uint64_t now_ns)
 	return next;
 }
 
-void
-node_shutdown(struct node *n, uint64_t now_ns)
+void node_shutdown(struct node *n, uint64_t now_ns)
 {
 	n->now_ns = now_ns;
 	sl_links_shutdown(n->links, SL_DISCONNECT_SHUTDOWN, now_ns / 1000);
 }
 
-int
-node_json(struct node *n, char *out, size_t size, bool final)
+int node_json(struct node *n, char *out, size_t size, bool final)
 {
 	static const char *const states[] = {"linking", "greeting", "running", "ending", "done"};
 	const struct stream_histogram *h = final ? &n->rx.latency : &n->rx.recent;
 	int len = snprintf(out, size,
-		"{\"final\":%s,\"t\":%.3f,\"state\":\"%s\",\"link\":\"%s\",\"links_up\":%u,\"links_lost\":%u,"
-		"\"sent\":%llu,\"sent_bytes\":%llu,\"not_sent\":%llu,\"received\":%llu,\"received_bytes\":%llu,"
-		"\"expect\":%llu,\"lost\":%llu,\"duplicated\":%llu,\"reordered\":%llu,\"corrupted\":%llu,\"foreign\":%llu,"
-		"\"signals\":%llu,\"lookups\":%u,\"peer_restarts\":%llu,\"peer_ended\":%s,\"peer_sent\":%llu,\"gaps\":%llu,"
-		"\"latest_gap_ms\":%.1f,\"longest_gap_ms\":%.1f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f,"
+		"{\"final\":%s,\"t\":%.3f,\"state\":\"%s\",\"link\":\"%s\",\"links_up\":%u,\"links_"
+		"lost\":%u,"
+		"\"sent\":%llu,\"sent_bytes\":%llu,\"not_sent\":%llu,\"received\":%llu,\"received_"
+		"bytes\":%llu,"
+		"\"expect\":%llu,\"lost\":%llu,\"duplicated\":%llu,\"reordered\":%llu,"
+		"\"corrupted\":%llu,\"foreign\":%llu,"
+		"\"signals\":%llu,\"lookups\":%u,\"peer_restarts\":%llu,\"peer_ended\":%s,\"peer_"
+		"sent\":%llu,\"gaps\":%llu,"
+		"\"latest_gap_ms\":%.1f,\"longest_gap_ms\":%.1f,\"p50_us\":%.1f,\"p99_us\":%.1f,"
+		"\"max_us\":%.1f,"
 		"\"run_s\":%.3f}",
 		final ? "true" : "false", (double)(n->now_ns - n->start_ns) / 1e9, states[n->state],
-		n->relay_peer == SL_PEER_NONE ? "down" : "up", n->links_up, n->links_lost, (unsigned long long)n->sent,
-		(unsigned long long)n->sent_bytes, (unsigned long long)n->not_sent, (unsigned long long)n->rx.received,
+		n->relay_peer == SL_PEER_NONE ? "down" : "up", n->links_up, n->links_lost,
+		(unsigned long long)n->sent, (unsigned long long)n->sent_bytes,
+		(unsigned long long)n->not_sent, (unsigned long long)n->rx.received,
 		(unsigned long long)n->rx.bytes, (unsigned long long)n->rx.expect,
 		(unsigned long long)stream_rx_lost(&n->rx, n->rx.ended ? n->rx.sent_by_peer : 0),
 		(unsigned long long)n->rx.duplicated, (unsigned long long)n->rx.reordered,
-		(unsigned long long)n->rx.corrupted, (unsigned long long)n->rx.foreign, (unsigned long long)n->signals, n->lookups,
-		(unsigned long long)n->rx.restarts, n->rx.ended ? "true" : "false",
-		(unsigned long long)n->rx.sent_by_peer, (unsigned long long)n->rx.gaps,
-		(double)n->rx.latest_gap_ns / 1e6, (double)n->rx.longest_gap_ns / 1e6, stream_histogram_us(h, 0.5),
+		(unsigned long long)n->rx.corrupted, (unsigned long long)n->rx.foreign,
+		(unsigned long long)n->signals, n->lookups, (unsigned long long)n->rx.restarts,
+		n->rx.ended ? "true" : "false", (unsigned long long)n->rx.sent_by_peer,
+		(unsigned long long)n->rx.gaps, (double)n->rx.latest_gap_ns / 1e6,
+		(double)n->rx.longest_gap_ns / 1e6, stream_histogram_us(h, 0.5),
 		stream_histogram_us(h, 0.99), (double)h->max_ns / 1000,
 		n->run_ns ? (double)((n->end_ns ? n->end_ns : n->now_ns) - n->run_ns) / 1e9 : 0.0);
 

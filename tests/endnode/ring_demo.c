@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The demo inside one process, for those who are not root: the relay's data plane with one worker on an lcore of its own,
- * the relay's control (links, router and the daemon's own sinks) and two end nodes on the main lcore, rings for wires.
- * The links run over raw Ethernet (link layer facts, section 19), so no address needs to be resolved.
+ * The demo inside one process, for those who are not root: the relay's data plane with one worker
+ *on an lcore of its own, the relay's control (links, router and the daemon's own sinks) and two end
+ *nodes on the main lcore, rings for wires. The links run over raw Ethernet (link layer facts,
+ *section 19), so no address needs to be resolved.
  *
- *	end node A -> ring -> net_ring port 0 | worker | net_ring port 1 -> ring -> end node B, and back
+ *	end node A -> ring -> net_ring port 0 | worker | net_ring port 1 -> ring -> end node B, and
+ *back
  *
- * Prints one JSON object a second: both end nodes as sl_endnode prints them, the relay as sluicectl shows it.
+ * Prints one JSON object a second: both end nodes as sl_endnode prints them, the relay as sluicectl
+ *shows it.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -38,8 +41,9 @@ struct end {
 	char name;
 	uint8_t mac[6];
 	/*
-	 * net_ring ports have the address 0, which no node would answer to. There is only one node at the other end of a wire:
-	 * it goes by another name here, and frames carry what the port has.
+	 * net_ring ports have the address 0, which no node would answer to. There is only one node
+	 * at the other end of a wire: it goes by another name here, and frames carry what the port
+	 * has.
 	 */
 	uint8_t port_mac[6];
 	struct rte_ring *to_relay, *from_relay;
@@ -53,15 +57,13 @@ static struct sl_daemon relay;
 static bool one_cpu; /* worker and main lcore share it */
 static volatile sig_atomic_t stop;
 
-static void
-on_signal(int sig)
+static void on_signal(int sig)
 {
 	(void)sig;
 	stop = 1;
 }
 
-static uint64_t
-now_ns(void)
+static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
@@ -69,17 +71,16 @@ now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-static _Noreturn void
-die(const char *what, int err)
+static _Noreturn void die(const char *what, int err)
 {
 	fprintf(stderr, "ring_demo: %s: %s\n", what, strerror(err < 0 ? -err : err));
 	exit(1);
 }
 
-/* --- end nodes: FMP packets in raw Ethernet frames ------------------------------------------------------------------ */
+/* --- end nodes: FMP packets in raw Ethernet frames
+ * ------------------------------------------------------------------ */
 
-static int
-end_transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len)
+static int end_transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t len)
 {
 	struct end *e = arg;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(e->pool);
@@ -89,7 +90,8 @@ end_transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t 
 	(void)to;
 	if (!m)
 		return -ENOBUFS;
-	f = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(frame_len < FRAME_MIN ? FRAME_MIN : frame_len));
+	f = (uint8_t *)rte_pktmbuf_append(
+		m, (uint16_t)(frame_len < FRAME_MIN ? FRAME_MIN : frame_len));
 	if (!f) {
 		rte_pktmbuf_free(m);
 		return -EMSGSIZE;
@@ -111,8 +113,7 @@ end_transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, size_t 
 	return 0;
 }
 
-static void
-end_frame(struct end *e, uint8_t *f, size_t len, uint64_t now)
+static void end_frame(struct end *e, uint8_t *f, size_t len, uint64_t now)
 {
 	struct sl_addr from = {.kind = SL_ADDR_ETH};
 	size_t packet_len;
@@ -127,8 +128,7 @@ end_frame(struct end *e, uint8_t *f, size_t len, uint64_t now)
 	node_packet(&e->node, &from, f + 17, packet_len, now);
 }
 
-static unsigned
-end_receive(struct end *e)
+static unsigned end_receive(struct end *e)
 {
 	void *got[BURST];
 	unsigned n = rte_ring_dequeue_burst(e->from_relay, got, BURST, NULL);
@@ -144,10 +144,11 @@ end_receive(struct end *e)
 	return n;
 }
 
-/* --- the relay ---------------------------------------------------------------------------------------------------- */
+/* --- the relay
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-static void
-rings_make(struct end *e, unsigned i)
+static void rings_make(struct end *e, unsigned i)
 {
 	struct rte_ring *tx[2];
 	char name[32];
@@ -157,7 +158,8 @@ rings_make(struct end *e, unsigned i)
 	snprintf(name, sizeof(name), "from_relay%u", i);
 	e->from_relay = rte_ring_create(name, RING_SIZE, SOCKET_ID_ANY, 0);
 	snprintf(name, sizeof(name), "end%u", i);
-	e->pool = rte_pktmbuf_pool_create(name, 8191, 128, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	e->pool = rte_pktmbuf_pool_create(
+		name, 8191, 128, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	if (!e->to_relay || !e->from_relay || !e->pool)
 		die("rings", ENOMEM);
 	/* The worker's transmit queue and control's are the same wire. */
@@ -167,13 +169,15 @@ rings_make(struct end *e, unsigned i)
 		die("net_ring port", rte_errno);
 }
 
-static void
-port_make(unsigned i)
+static void port_make(unsigned i)
 {
 	struct sl_port_config port = {.mtu = 1500};
-	struct sl_dataplane_transport t = {.id = (uint8_t)i, .kind = SL_ADDR_ETH, .mtu = LINK_MTU,
+	struct sl_dataplane_transport t = {.id = (uint8_t)i,
+		.kind = SL_ADDR_ETH,
+		.mtu = LINK_MTU,
 		.ethertype = SL_ETHERTYPE_FIPS};
-	struct sl_transport_config lt = {.id = (uint8_t)i, .kind = SL_ADDR_ETH, .mtu = LINK_MTU, .accept_connections = true};
+	struct sl_transport_config lt = {
+		.id = (uint8_t)i, .kind = SL_ADDR_ETH, .mtu = LINK_MTU, .accept_connections = true};
 	const char *error = "";
 	int rc;
 
@@ -191,12 +195,17 @@ port_make(unsigned i)
 		die("link transport", rc);
 }
 
-static void
-relay_make(void)
+static void relay_make(void)
 {
-	struct sl_session_table_config tc = {.max_sessions = 64, .max_peers = 16, .workers = 1,
-		.reclaim = sl_sinks_reclaim, .reclaim_arg = &relay};
-	struct sl_dataplane_config dc = {.workers = 1, .mbufs = 8191, .ring_size = 1024, .hop_cache_entries = 256,
+	struct sl_session_table_config tc = {.max_sessions = 64,
+		.max_peers = 16,
+		.workers = 1,
+		.reclaim = sl_sinks_reclaim,
+		.reclaim_arg = &relay};
+	struct sl_dataplane_config dc = {.workers = 1,
+		.mbufs = 8191,
+		.ring_size = 1024,
+		.hop_cache_entries = 256,
 		.measure_cycles = true};
 	struct sl_router_config rc;
 	struct sl_links_config lc;
@@ -220,22 +229,24 @@ relay_make(void)
 	sl_router_config_default(&rc);
 	rc.max_peers = tc.max_peers;
 	sl_sinks_router(&relay, &router_sink);
-	relay.router = sl_router_create(&rc, relay.identity, &router_sink, (uint64_t)time(NULL), relay.now_us);
+	relay.router = sl_router_create(
+		&rc, relay.identity, &router_sink, (uint64_t)time(NULL), relay.now_us);
 	if (!relay.router)
 		die("router", errno);
 	sl_sinks_dataplane(&relay, &dataplane_sink);
-	relay.dp = sl_dataplane_create(&dc, sl_session_table_view(relay.table), sl_router_fib(relay.router), &dataplane_sink);
+	relay.dp = sl_dataplane_create(&dc, sl_session_table_view(relay.table),
+		sl_router_fib(relay.router), &dataplane_sink);
 	if (!relay.dp)
 		die("data plane", errno);
 	sl_links_config_default(&lc);
 	sl_sinks_links(&relay, &links_sink);
-	relay.links = sl_links_create(&lc, relay.identity, relay.table, relay.aead, &links_sink, relay.now_us);
+	relay.links = sl_links_create(
+		&lc, relay.identity, relay.table, relay.aead, &links_sink, relay.now_us);
 	if (!relay.links)
 		die("links", errno);
 }
 
-static void
-relay_unmake(void)
+static void relay_unmake(void)
 {
 	sl_links_destroy(relay.links);
 	sl_dataplane_stop(relay.dp);
@@ -248,10 +259,11 @@ relay_unmake(void)
 	free(relay.peer_up);
 }
 
-/* --- both ---------------------------------------------------------------------------------------------------------- */
+/* --- both
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
-static void
-print_json(bool final)
+static void print_json(bool final)
 {
 	struct sl_worker_stats s;
 	uint64_t sum = 0;
@@ -266,21 +278,24 @@ print_json(bool final)
 		node_json(&ends[i].node, line, sizeof(line), final);
 		printf(",\"%c\":%s", ends[i].name, line);
 	}
-	printf(",\"drops\":{\"balanced\":%s,\"drops\":{", s.rx == sum && s.tx == s.verdicts[SL_FORWARD] ? "true" : "false");
+	printf(",\"drops\":{\"balanced\":%s,\"drops\":{",
+		s.rx == sum && s.tx == s.verdicts[SL_FORWARD] ? "true" : "false");
 	for (int v = SL_LOCAL + 1; v < SL_VERDICT_COUNT; v++) {
 		if (!s.verdicts[v])
 			continue;
-		printf("%s\"%s\":%llu", comma, sl_verdict_name((enum sl_verdict)v), (unsigned long long)s.verdicts[v]);
+		printf("%s\"%s\":%llu", comma, sl_verdict_name((enum sl_verdict)v),
+			(unsigned long long)s.verdicts[v]);
 		comma = ",";
 	}
-	printf("}},\"workers\":{\"workers\":[{\"rx\":%llu,\"tx\":%llu,\"punt\":%llu,\"local\":%llu,\"busy_tsc\":%llu}]}}\n",
-		(unsigned long long)s.rx, (unsigned long long)s.tx, (unsigned long long)s.verdicts[SL_PUNT],
-		(unsigned long long)s.verdicts[SL_LOCAL], (unsigned long long)s.busy_tsc);
+	printf("}},\"workers\":{\"workers\":[{\"rx\":%llu,\"tx\":%llu,\"punt\":%llu,\"local\":%llu,"
+	       "\"busy_tsc\":%llu}]}}\n",
+		(unsigned long long)s.rx, (unsigned long long)s.tx,
+		(unsigned long long)s.verdicts[SL_PUNT], (unsigned long long)s.verdicts[SL_LOCAL],
+		(unsigned long long)s.busy_tsc);
 	fflush(stdout);
 }
 
-static int
-run(void)
+static int run(void)
 {
 	uint64_t next_tick_us = 0, start = now_ns(), next_print = start + 1000000000ull;
 
@@ -291,7 +306,8 @@ run(void)
 		relay.now_us = sl_dataplane_now_us();
 		work = sl_dataplane_poll(relay.dp, 256, relay.now_us);
 		if (relay.now_us >= next_tick_us) {
-			uint64_t a = sl_links_tick(relay.links, relay.now_us), b = sl_router_tick(relay.router, relay.now_us);
+			uint64_t a = sl_links_tick(relay.links, relay.now_us),
+				 b = sl_router_tick(relay.router, relay.now_us);
 
 			next_tick_us = a < b ? a : b;
 			if (next_tick_us > relay.now_us + 10000)
@@ -316,13 +332,13 @@ run(void)
 	return 0;
 }
 
-/* EAL on two of the CPUs that we may use, control on the first; both lcores on it when it is the only one. */
-static void
-eal_start(char *program)
+/* EAL on two of the CPUs that we may use, control on the first; both lcores on it when it is the
+ * only one. */
+static void eal_start(char *program)
 {
 	char lcores[64];
-	static char args[][32] = {"--no-huge", "-m", "192", "--no-pci", "--no-shconf", "--no-telemetry", "--iova-mode=va",
-		"--log-level=lib.eal:error", "--lcores"};
+	static char args[][32] = {"--no-huge", "-m", "192", "--no-pci", "--no-shconf",
+		"--no-telemetry", "--iova-mode=va", "--log-level=lib.eal:error", "--lcores"};
 	char *argv[RTE_DIM(args) + 3] = {program};
 	int argc = 1;
 	cpu_set_t set;
@@ -342,26 +358,38 @@ eal_start(char *program)
 		die("EAL does not start", rte_errno);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"rate", 1, NULL, 'r'}, {"size", 1, NULL, 'z'}, {"seconds", 1, NULL, 'n'},
-		{NULL, 0, NULL, 0}};
-	struct node_config config = {.rate_pps = 20000, .size = 256, .seconds = 10,
-		.transport = {.id = 0, .kind = SL_ADDR_ETH, .mtu = LINK_MTU, .accept_connections = true}};
+	static const struct option options[] = {{"rate", 1, NULL, 'r'}, {"size", 1, NULL, 'z'},
+		{"seconds", 1, NULL, 'n'}, {NULL, 0, NULL, 0}};
+	struct node_config config = {.rate_pps = 20000,
+		.size = 256,
+		.seconds = 10,
+		.transport = {
+			.id = 0, .kind = SL_ADDR_ETH, .mtu = LINK_MTU, .accept_connections = true}};
 	struct sigaction sa = {.sa_handler = on_signal};
 	struct sl_identity *ids[2];
 	int opt, rc;
 
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (opt) {
-		case 'r': config.rate_pps = strtoull(optarg, NULL, 0); break;
-		case 'z': config.size = (uint32_t)strtoul(optarg, NULL, 0); break;
-		case 'n': config.seconds = strtod(optarg, NULL); break;
-		default: fprintf(stderr, "usage: ring_demo [--rate PPS] [--size BYTES] [--seconds N]\n"); return 2;
+		case 'r':
+			config.rate_pps = strtoull(optarg, NULL, 0);
+			break;
+		case 'z':
+			config.size = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'n':
+			config.seconds = strtod(optarg, NULL);
+			break;
+		default:
+			fprintf(stderr,
+				"usage: ring_demo [--rate PPS] [--size BYTES] [--seconds N]\n");
+			return 2;
 		}
 	}
-	if (config.size < STREAM_PAYLOAD_MIN || config.size + SL_DATAGRAM_HEADER_BYTES + SL_OVERHEAD_BYTES > LINK_MTU)
+	if (config.size < STREAM_PAYLOAD_MIN ||
+		config.size + SL_DATAGRAM_HEADER_BYTES + SL_OVERHEAD_BYTES > LINK_MTU)
 		die("--size", EINVAL);
 	if (sl_crypto_init() != 0)
 		die("crypto", EIO);

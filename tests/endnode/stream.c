@@ -6,8 +6,7 @@
 
 static const uint8_t magic[4] = {'S', 'L', 'P', '1'};
 
-static uint64_t
-get64(const uint8_t *p)
+static uint64_t get64(const uint8_t *p)
 {
 	uint64_t v;
 
@@ -15,14 +14,12 @@ get64(const uint8_t *p)
 	return v;
 }
 
-static void
-put64(uint8_t *p, uint64_t v)
+static void put64(uint8_t *p, uint64_t v)
 {
 	memcpy(p, &v, 8);
 }
 
-static uint64_t
-mix(uint64_t x)
+static uint64_t mix(uint64_t x)
 {
 	x ^= x >> 30;
 	x *= 0xbf58476d1ce4e5b9ull;
@@ -32,14 +29,12 @@ mix(uint64_t x)
 }
 
 /* The n-th eight bytes of the fill of one payload. */
-static uint64_t
-fill_word(uint64_t run, uint64_t sequence, size_t n)
+static uint64_t fill_word(uint64_t run, uint64_t sequence, size_t n)
 {
 	return mix(run + 0x9e3779b97f4a7c15ull * (sequence * 512 + n + 1));
 }
 
-static void
-fill(uint8_t *out, size_t len, uint64_t run, uint64_t sequence)
+static void fill(uint8_t *out, size_t len, uint64_t run, uint64_t sequence)
 {
 	size_t n = 0;
 
@@ -52,8 +47,7 @@ fill(uint8_t *out, size_t len, uint64_t run, uint64_t sequence)
 	}
 }
 
-static bool
-fill_matches(const uint8_t *p, size_t len, uint64_t run, uint64_t sequence)
+static bool fill_matches(const uint8_t *p, size_t len, uint64_t run, uint64_t sequence)
 {
 	uint64_t differ = 0, got = 0;
 	size_t n = 0;
@@ -68,8 +62,7 @@ fill_matches(const uint8_t *p, size_t len, uint64_t run, uint64_t sequence)
 }
 
 /* Of the head without the checksum; the fill is compared whole, the length goes in here. */
-static uint64_t
-checksum(const uint8_t *payload, size_t len)
+static uint64_t checksum(const uint8_t *payload, size_t len)
 {
 	uint64_t h = mix(len + 0x5bd1e995);
 
@@ -78,9 +71,8 @@ checksum(const uint8_t *payload, size_t len)
 	return h;
 }
 
-void
-stream_build(uint8_t *payload, size_t len, enum stream_kind kind, uint8_t flags, uint64_t run, uint64_t sequence,
-	uint64_t now_ns)
+void stream_build(uint8_t *payload, size_t len, enum stream_kind kind, uint8_t flags, uint64_t run,
+	uint64_t sequence, uint64_t now_ns)
 {
 	payload[0] = 0;
 	payload[1] = 0;
@@ -94,8 +86,7 @@ stream_build(uint8_t *payload, size_t len, enum stream_kind kind, uint8_t flags,
 	put64(payload + 32, checksum(payload, len));
 }
 
-static unsigned
-bucket_of(uint64_t ns)
+static unsigned bucket_of(uint64_t ns)
 {
 	unsigned msb;
 
@@ -105,8 +96,7 @@ bucket_of(uint64_t ns)
 	return (msb - 4) * 32 + (unsigned)(ns >> (msb - 5) & 31);
 }
 
-static double
-bucket_middle_ns(unsigned b)
+static double bucket_middle_ns(unsigned b)
 {
 	unsigned msb;
 
@@ -116,8 +106,7 @@ bucket_middle_ns(unsigned b)
 	return ((double)(32 + b % 32) + 0.5) * (double)(1ull << (msb - 5));
 }
 
-void
-stream_histogram_add(struct stream_histogram *h, uint64_t ns)
+void stream_histogram_add(struct stream_histogram *h, uint64_t ns)
 {
 	unsigned b = bucket_of(ns);
 
@@ -127,8 +116,7 @@ stream_histogram_add(struct stream_histogram *h, uint64_t ns)
 		h->max_ns = ns;
 }
 
-double
-stream_histogram_us(const struct stream_histogram *h, double q)
+double stream_histogram_us(const struct stream_histogram *h, double q)
 {
 	uint64_t want = (uint64_t)(q * (double)h->count), sum = 0;
 
@@ -144,14 +132,12 @@ stream_histogram_us(const struct stream_histogram *h, double q)
 	return (double)h->max_ns / 1000;
 }
 
-void
-stream_rx_init(struct stream_rx *rx)
+void stream_rx_init(struct stream_rx *rx)
 {
 	memset(rx, 0, sizeof(*rx));
 }
 
-void
-stream_rx_fini(struct stream_rx *rx)
+void stream_rx_fini(struct stream_rx *rx)
 {
 	free(rx->seen);
 	rx->seen = NULL;
@@ -159,8 +145,7 @@ stream_rx_fini(struct stream_rx *rx)
 }
 
 /* Marks a sequence; false when it was marked before. True with *room false: no memory to tell. */
-static bool
-mark(struct stream_rx *rx, uint64_t sequence, bool *room)
+static bool mark(struct stream_rx *rx, uint64_t sequence, bool *room)
 {
 	size_t word = (size_t)(sequence / 64);
 
@@ -187,8 +172,7 @@ mark(struct stream_rx *rx, uint64_t sequence, bool *room)
 }
 
 /* The sender has begun a new life: its numbers start again, so does the account of them. */
-static void
-new_run(struct stream_rx *rx, uint64_t run)
+static void new_run(struct stream_rx *rx, uint64_t run)
 {
 	if (rx->started)
 		rx->restarts++;
@@ -201,8 +185,8 @@ new_run(struct stream_rx *rx, uint64_t run)
 		memset(rx->seen, 0, rx->seen_words * sizeof(*rx->seen));
 }
 
-static void
-data(struct stream_rx *rx, uint64_t sequence, uint64_t sent_ns, size_t len, uint64_t now_ns)
+static void data(
+	struct stream_rx *rx, uint64_t sequence, uint64_t sent_ns, size_t len, uint64_t now_ns)
 {
 	uint64_t latency = now_ns > sent_ns ? now_ns - sent_ns : 0;
 	bool room;
@@ -241,12 +225,12 @@ data(struct stream_rx *rx, uint64_t sequence, uint64_t sent_ns, size_t len, uint
 	rx->last_ns = now_ns;
 }
 
-void
-stream_rx_payload(struct stream_rx *rx, const uint8_t *payload, size_t len, uint64_t now_ns)
+void stream_rx_payload(struct stream_rx *rx, const uint8_t *payload, size_t len, uint64_t now_ns)
 {
 	uint64_t run, sequence;
 
-	if (len < STREAM_PAYLOAD_MIN || memcmp(payload + 4, magic, 4) != 0 || payload[0] || payload[1]) {
+	if (len < STREAM_PAYLOAD_MIN || memcmp(payload + 4, magic, 4) != 0 || payload[0] ||
+		payload[1]) {
 		rx->foreign++;
 		return;
 	}
@@ -277,8 +261,7 @@ stream_rx_payload(struct stream_rx *rx, const uint8_t *payload, size_t len, uint
 	}
 }
 
-uint64_t
-stream_rx_lost(const struct stream_rx *rx, uint64_t sent)
+uint64_t stream_rx_lost(const struct stream_rx *rx, uint64_t sent)
 {
 	uint64_t of = sent > rx->expect ? sent : rx->expect;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The account that the demo and the smoke tests stand on: each kind of harm is seen, and nothing else is. */
+/* The account that the demo and the smoke tests stand on: each kind of harm is seen, and nothing
+ * else is. */
 #include "stream.h"
 
 #include <stdlib.h>
@@ -8,14 +9,12 @@
 
 #define LEN 256
 
-static void
-build(uint8_t *p, uint64_t run, uint64_t sequence)
+static void build(uint8_t *p, uint64_t run, uint64_t sequence)
 {
 	stream_build(p, LEN, STREAM_DATA, 0, run, sequence, 1000 * sequence);
 }
 
-static void
-feed(struct stream_rx *rx, uint64_t run, uint64_t sequence)
+static void feed(struct stream_rx *rx, uint64_t run, uint64_t sequence)
 {
 	uint8_t p[LEN];
 
@@ -156,14 +155,16 @@ SL_TEST(stream, quantiles)
 	for (int q = 1; q < 100; q++) {
 		double got = stream_histogram_us(&h, q / 100.0), want = q * 10.0;
 
-		SL_EXPECT_MSG(got > want * 0.96 && got < want * 1.04, "q %d: %f, wanted %f", q, got, want);
+		SL_EXPECT_MSG(got > want * 0.96 && got < want * 1.04, "q %d: %f, wanted %f", q, got,
+			want);
 	}
 	for (uint64_t ns = 1; ns && ns < 1ull << 62; ns = ns * 3 + 1) {
 		memset(&h, 0, sizeof(h));
 		stream_histogram_add(&h, ns);
 		SL_EXPECT_MSG(stream_histogram_us(&h, 0.5) * 1000 > (double)ns * 0.96 - 1 &&
-				stream_histogram_us(&h, 0.5) * 1000 < (double)ns * 1.04 + 1,
-			"%llu ns reads as %f us", (unsigned long long)ns, stream_histogram_us(&h, 0.5));
+				      stream_histogram_us(&h, 0.5) * 1000 < (double)ns * 1.04 + 1,
+			"%llu ns reads as %f us", (unsigned long long)ns,
+			stream_histogram_us(&h, 0.5));
 	}
 }
 

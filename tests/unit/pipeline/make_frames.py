@@ -8,7 +8,7 @@ import os
 from scapy.all import (ARP, Dot1AD, Dot1Q, Ether, ICMP, ICMPv6EchoRequest, ICMPv6EchoReply, ICMPv6ND_NA, ICMPv6ND_NS,
                        ICMPv6ND_RS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, ICMPv6PacketTooBig, IP, IPv6,
                        IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrRouting,
-                       IPOption_NOP, IPOption_Router_Alert, HBHOptUnknown, Pad1, Padding, PadN, Raw, RouterAlert, TCP, UDP)
+                       IPOption_NOP, IPOption_Router_Alert, HBHOptUnknown, Padding, PadN, Raw, RouterAlert, TCP, UDP)
 
 US, PEER = "02:00:00:00:00:01", "02:00:00:00:00:99"
 US4, PEER4 = "192.0.2.1", "192.0.2.9"
