@@ -411,7 +411,7 @@ def check_soak(rep, lab, relay, kind, name, seconds):
     sent, got, rtt = ping(lab, "a", "b", seconds * 20, 0.05, wait=120 + seconds / 4)
     rep.ok(sent == seconds * 20 and got == sent, f"{name}: {seconds} s of pings: {got} of {sent} answered, mean {rtt} ms")
     if kind == "sluice":
-        rekeys = [p.get("rekeys", 0) for p in (relay.show("peers") or {}).get("peers", [])]
+        rekeys = [p.get("rekeys", 0) for p in (relay.show("links") or {}).get("links", [])]
         rep.ok(seconds < 150 or (rekeys and min(rekeys) > 0), f"{name}: rekeys on each link: {rekeys}")
 
 
