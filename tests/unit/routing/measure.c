@@ -48,10 +48,10 @@ static struct sl_node_addr draw_addr(void)
 	return a;
 }
 
-static void filter_with(struct sl_router *r, uint32_t id, const struct sl_node_addr *members,
-	uint32_t n, uint64_t now_us)
+static void filter_build(
+	uint8_t msg[SL_FILTER_MSG_BYTES], const struct sl_node_addr *members, uint32_t n)
 {
-	uint8_t bits[SL_FILTER_BYTES] = {0}, msg[SL_FILTER_MSG_BYTES];
+	uint8_t bits[SL_FILTER_BYTES] = {0};
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct sl_filter_hash h;
@@ -59,8 +59,23 @@ static void filter_with(struct sl_router *r, uint32_t id, const struct sl_node_a
 		sl_filter_hash(&h, members[i].bytes);
 		sl_filter_insert(bits, &h);
 	}
-	sl_filter_announce_build(msg, r->peers[id]->filter_sequence_rx + 1, bits);
-	sl_router_message(r, id, msg, sizeof(msg), now_us);
+	sl_filter_announce_build(msg, 1, bits);
+}
+
+static void filter_give(
+	struct sl_router *r, uint32_t id, uint8_t msg[SL_FILTER_MSG_BYTES], uint64_t now_us)
+{
+	sl_put64(msg + 1, r->peers[id]->filter_sequence_rx + 1);
+	sl_router_message(r, id, msg, SL_FILTER_MSG_BYTES, now_us);
+}
+
+static void filter_with(struct sl_router *r, uint32_t id, const struct sl_node_addr *members,
+	uint32_t n, uint64_t now_us)
+{
+	uint8_t msg[SL_FILTER_MSG_BYTES];
+
+	filter_build(msg, members, n);
+	filter_give(r, id, msg, now_us);
 }
 
 static void burst_figures(const struct sl_router *r, struct sl_hop_cache *cache,
@@ -95,6 +110,7 @@ int main(int argc, char **argv)
 	struct sl_node_addr *dest = calloc(n, sizeof(*dest)), top = {{0}},
 			    *all = calloc(peers, sizeof(*all));
 	uint64_t now_us = 1000000;
+	static uint8_t messages[64][SL_FILTER_MSG_BYTES];
 	size_t before;
 	double start;
 
@@ -168,22 +184,29 @@ int main(int argc, char **argv)
 	burst_figures(r, cache, dest, n, "next hop, remembered");
 	burst_figures(r, cache, dest, 1472, "next hop, remembered, few destinations");
 
-	start = now_ns();
-	for (int i = 0; i < 200; i++) {
-		now_us += 5000;
-		r->now_us = now_us;
-		r->body_dirty = true;
-		sl_router_settle(r);
+	for (int kind = 0; kind < 2; kind++) {
+		start = now_ns();
+		for (int i = 0; i < 200; i++) {
+			now_us += 5000;
+			r->now_us = now_us;
+			r->body_dirty = true;
+			r->index_dirty = kind == 1;
+			sl_router_settle(r);
+		}
+		printf("%-44s %8.1f us\n",
+			kind ? "a snapshot, peers' paths changed"
+			     : "a snapshot, costs or own path changed",
+			(now_ns() - start) / 200e3);
 	}
-	printf("%-44s %8.1f us\n", "a snapshot with new peers' part", (now_ns() - start) / 200e3);
+	for (unsigned i = 0; i < 64; i++)
+		filter_build(messages[i], dest + draw() % (n / 2), 100);
 	start = now_ns();
-	for (int i = 0; i < 1000; i++) {
+	for (unsigned i = 0; i < 4000; i++) {
 		now_us += 5000;
-		filter_with(r, (uint32_t)(1 + i % (int)(peers - 1)), dest + draw() % (n / 2), 100,
-			now_us);
+		filter_give(r, 1 + i % (peers - 1), messages[i * 7 % 64], now_us);
 	}
 	printf("%-44s %8.1f us\n", "a filter announce taken in and published",
-		(now_ns() - start) / 1000e3);
+		(now_ns() - start) / 4000e3);
 	burst_figures(r, cache, dest, n, "next hop, remembered, right after (best)");
 	{
 		uint8_t bits[SL_FILTER_BYTES];
