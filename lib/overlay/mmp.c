@@ -144,7 +144,8 @@ is_stale(const struct sl_mmp_metrics *m, const struct sl_receiver_report *r)
 {
 	if (!m->has_base)
 		return false;
-	if (r->highest_counter < m->base_highest || r->total_frames < m->base_frames ||
+	/* A highest counter that this session never sent says nothing, and may fall when the session's own passes it. */
+	if ((m->has_highest && r->highest_counter < m->base_highest) || r->total_frames < m->base_frames ||
 		r->total_bytes < m->base_bytes || r->ce_frames < m->base_ce ||
 		r->reordered < m->base_reordered)
 		return true;
@@ -193,14 +194,19 @@ bool
 sl_mmp_on_report(struct sl_mmp_metrics *m, const struct sl_receiver_report *report,
 	uint64_t inner_now_us, uint64_t now_us, uint64_t tx_next, const struct sl_mmp_rx *rx)
 {
-	bool accepted = report->highest_counter < tx_next && !is_stale(m, report);
+	/*
+	 * After a cutover a peer may report the highest counter of the old session until ours has passed it (link layer
+	 * facts, 15.6). Such a report is good for the round trip and the rate, not for loss.
+	 */
+	const bool ours = report->highest_counter < tx_next;
+	const bool accepted = !is_stale(m, report);
 
 	reverse_update(m, rx);
 	if (accepted) {
 		rtt_update(m, report, inner_now_us);
 		m->jitter_us = report->jitter_us;
 		if (m->has_base) {
-			uint64_t span = report->highest_counter - m->base_highest;
+			uint64_t span = ours && m->has_highest ? report->highest_counter - m->base_highest : 0;
 
 			if (span) {
 				m->forward = ratio(report->total_frames - m->base_frames, span);
@@ -211,6 +217,7 @@ sl_mmp_on_report(struct sl_mmp_metrics *m, const struct sl_receiver_report *repo
 				m, report->total_bytes - m->base_bytes, now_us - m->base_at_us);
 		}
 		m->base_highest = report->highest_counter;
+		m->has_highest = ours;
 		m->base_frames = report->total_frames;
 		m->base_bytes = report->total_bytes;
 		m->base_ce = report->ce_frames;

@@ -133,7 +133,7 @@ struct sl_mmp_metrics {
 	uint32_t updates;   /* reports since there is an SRTT: the report interval follows it */
 	uint64_t stale;	    /* reports ignored */
 
-	bool has_base, has_reverse_base, has_goodput;
+	bool has_base, has_highest, has_reverse_base, has_goodput;
 	uint64_t base_highest, base_frames, base_bytes, base_at_us;
 	uint32_t base_ce, base_reordered;
 	uint64_t reverse_highest, reverse_frames;
@@ -145,7 +145,7 @@ void sl_mmp_metrics_cutover(struct sl_mmp_metrics *m);
 /*
  * A ReceiverReport that came on the current session. inner_now_us: time since the session's origin (our inner
  * timestamp, finer); tx_next: the session's next send counter; rx: its receive counters. False when the report is
- * stale or speaks of counters never sent on this session: then only the reverse delivery has moved.
+ * stale: then only the reverse delivery has moved. One whose highest counter this session never sent gives no loss.
  *
  * A round trip is now - echo - dwell, with our now in microseconds. The echo is a whole millisecond cut down, half a
  * millisecond on average, which is taken off; a sample is at least 1 us. So a link far below 1 ms is measured too
