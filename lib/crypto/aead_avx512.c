@@ -67,12 +67,15 @@ struct chunk {
 	uint16_t order[CHUNK];	 /* position -> op */
 	uint32_t blocks[CHUNK];	 /* text blocks, by position */
 	bool good[CHUNK];	 /* by position */
+	bool even;		 /* all of one length */
+	bool all_good;
+	bool pooled; /* the pool has been used */
 	struct piece piece[PIECES];
 	struct run run[POOL_LANES];
 	uint8_t tag[CHUNK][16]; /* by position */
 	/* From here on secrets, wiped behind every chunk. */
 	struct poly_keys keys[VECTORS];
-	uint8_t pool_key[CHUNK][32];
+	uint8_t pool_key[CHUNK][32] __attribute__((aligned(64)));
 	struct group grouped[GROUPS];
 	struct chacha_lanes pool[2];
 	uint64_t pool_mask[2][CHACHA_LANES];
@@ -96,14 +99,15 @@ at_position(const struct chunk *c, uint32_t position)
 static void
 sort(struct chunk *c)
 {
-	uint32_t first = (c->ops[0].text_len + 63) / 64, differ = 0;
+	uint32_t len = c->ops[0].text_len, differ = 0;
 
 	for (uint32_t i = 0; i < c->n; i++) {
 		c->blocks[i] = (uint32_t)(((uint64_t)c->ops[i].text_len + 63) / 64);
 		c->order[i] = (uint16_t)i;
-		differ |= c->blocks[i] ^ first;
+		differ |= c->ops[i].text_len ^ len;
 	}
-	if (differ == 0)
+	c->even = differ == 0;
+	if (c->even)
 		return;
 	for (uint32_t i = 1; i < c->n; i++) {
 		uint32_t blocks = c->blocks[i], j = i;
@@ -128,21 +132,25 @@ block_mask(uint32_t text_len, uint32_t b)
 }
 
 static void
-group_init(struct chunk *c, struct group *g, uint32_t first)
+groups_init(struct chunk *c)
 {
-	const uint8_t *key[CHACHA_LANES];
+	const uint8_t *key[CHUNK];
 
-	for (uint32_t l = 0; l < CHACHA_LANES; l++) {
-		const struct sl_aead_op *op = at_position(c, first + l);
+	for (uint32_t i = 0; i < c->groups * CHACHA_LANES; i++) {
+		const struct sl_aead_op *op = at_position(c, i);
+		struct chacha_lanes *lanes = &c->grouped[i / CHACHA_LANES].lanes;
+		uint32_t l = i % CHACHA_LANES;
 
-		key[l] = op->key;
-		g->lanes.nonce_lo[l] = (uint32_t)op->counter;
-		g->lanes.nonce_hi[l] = (uint32_t)(op->counter >> 32);
-		g->lanes.block[l] = 0;
-		g->lanes.text[l] = (uintptr_t)op->text - 64;
+		key[i] = op->key;
+		lanes->nonce_lo[l] = (uint32_t)op->counter;
+		lanes->nonce_hi[l] = (uint32_t)(op->counter >> 32);
+		lanes->text[l] = (uintptr_t)op->text - 64;
 	}
-	chacha_set_keys(&g->lanes, key);
-	g->blocks = c->blocks[first + CHACHA_LANES - 1];
+	for (uint32_t g = 0; g < c->groups; g++) {
+		chacha_set_keys(&c->grouped[g].lanes, key + g * CHACHA_LANES);
+		chacha_begin(&c->grouped[g].lanes);
+		c->grouped[g].blocks = c->blocks[(g + 1) * CHACHA_LANES - 1];
+	}
 }
 
 /* Once it is known which packets are worked on: how far the group goes and what its last step may touch. */
@@ -152,6 +160,10 @@ group_masks(struct chunk *c, struct group *g, uint32_t first)
 	bool dead = false;
 	uint64_t all = UINT64_MAX;
 
+	if (c->even && c->all_good && at_position(c, first)->text_len % 64 == 0) {
+		g->masked = UINT32_MAX;
+		return;
+	}
 	g->blocks = UINT32_MAX;
 	for (uint32_t l = 0; l < CHACHA_LANES; l++) {
 		if (!c->good[first + l])
@@ -187,6 +199,9 @@ pool_init(struct chunk *c)
 	uint32_t total = 0, length[2], piece = 0, done = 0;
 
 	c->pieces = 0;
+	c->unit = c->units = 0;
+	if (c->even && c->n % CHACHA_LANES == 0)
+		return;
 	for (uint32_t i = 0; i < c->n; i++) {
 		uint32_t g = i / CHACHA_LANES, from = g < c->groups ? c->grouped[g].blocks : 0;
 
@@ -197,7 +212,9 @@ pool_init(struct chunk *c)
 	}
 	/* Sixteen lanes a unit; the second set gets a unit less where that is enough. */
 	c->units = (total + CHACHA_LANES - 1) / CHACHA_LANES;
-	c->unit = 0;
+	if (total == 0)
+		return;
+	c->pooled = true;
 	length[0] = (c->units + 1) / 2;
 	length[1] = c->units / 2;
 	for (uint32_t l = 0; l < POOL_LANES; l++) {
@@ -226,6 +243,7 @@ pool_step(struct sl_aead_ctx *ctx, uint32_t set, uint32_t step)
 {
 	struct chunk *c = &ctx->chunk;
 	struct chacha_lanes *lanes = &c->pool[set];
+	bool changed = false;
 
 	for (uint32_t l = 0; l < CHACHA_LANES; l++) {
 		struct run *r = &c->run[set * CHACHA_LANES + l];
@@ -248,6 +266,7 @@ pool_step(struct sl_aead_ctx *ctx, uint32_t set, uint32_t step)
 						       (uintptr_t)op->text + (uintptr_t)64 * (block - 1)) -
 					 (uintptr_t)64 * step;
 			r->fresh = false;
+			changed = true;
 		}
 		c->pool_mask[set][l] = block == 0 ? UINT32_MAX : block_mask(op->text_len, block);
 		r->left--;
@@ -257,6 +276,8 @@ pool_step(struct sl_aead_ctx *ctx, uint32_t set, uint32_t step)
 			r->done = 0;
 		}
 	}
+	if (changed)
+		chacha_begin(lanes);
 }
 
 static bool
@@ -329,31 +350,74 @@ chunk_init(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, uint32_t n)
 	c->ops = ops;
 	c->n = n;
 	c->groups = n / CHACHA_LANES;
+	c->all_good = true;
+	c->pooled = false;
+	memset(c->good, true, sizeof(c->good));
 	sort(c);
-	for (uint32_t i = 0; i < n; i++)
-		c->good[i] = true;
-	for (uint32_t g = 0; g < c->groups; g++)
-		group_init(c, &c->grouped[g], g * CHACHA_LANES);
+	groups_init(c);
 }
 
+/* Sixteen packets of one shape at once, from `first` on. */
+static bool
+tags_even(struct chunk *c, uint32_t first, bool in_place)
+{
+	uint64_t start[2 * POLY_LANES];
+	uint8_t *tag[2 * POLY_LANES];
+	uint64_t differ = 0;
+	uint32_t len = at_position(c, first)->text_len;
+
+	for (uint32_t l = 0; l < 2 * POLY_LANES; l++) {
+		const struct sl_aead_op *op = at_position(c, first + l);
+
+		differ |= (op->text_len ^ len) | ((uintptr_t)op->text - (uintptr_t)op->aad - SL_AEAD_AAD_BYTES);
+		start[l] = (uintptr_t)op->aad;
+		tag[l] = in_place ? op->text + len : c->tag[first + l];
+	}
+	if (differ != 0)
+		return false;
+	poly_tags_even(tag, start, len, &c->keys[first / POLY_LANES]);
+	return true;
+}
+
+/* Tags behind the texts, or into the chunk to be compared. */
 static void
-chunk_tags(struct sl_aead_ctx *ctx)
+chunk_tags(struct sl_aead_ctx *ctx, bool in_place)
 {
 	struct chunk *c = &ctx->chunk;
 
 	for (uint32_t first = 0; first < c->n; first += POLY_LANES) {
 		struct poly_job job;
 
+		if (first % (2 * POLY_LANES) == 0 && c->n - first >= 2 * POLY_LANES && tags_even(c, first, in_place)) {
+			first += POLY_LANES;
+			continue;
+		}
 		for (uint32_t l = 0; l < POLY_LANES; l++) {
 			/* Lanes beyond the last packet repeat the first one's. */
-			const struct sl_aead_op *op = at_position(c, first + l < c->n ? first + l : first);
+			uint32_t position = first + l < c->n ? first + l : first;
+			const struct sl_aead_op *op = at_position(c, position);
 
 			job.aad[l] = (uintptr_t)op->aad;
 			job.text[l] = (uintptr_t)op->text;
 			job.len[l] = op->text_len;
+			job.tag[l] = in_place ? op->text + op->text_len : c->tag[first + l];
 		}
-		poly_tags(&c->tag[first], &job, &c->keys[first / POLY_LANES], ctx->idle);
+		poly_tags(&job, &c->keys[first / POLY_LANES], ctx->idle);
 	}
+}
+
+static inline void
+wipe_rows(void *rows, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += 64)
+		_mm512_store_si512((uint8_t *)rows + i, _mm512_setzero_si512());
+}
+
+static inline void
+wipe_lanes(struct chacha_lanes *lanes)
+{
+	wipe_rows(lanes->key, sizeof(lanes->key));
+	wipe_rows(lanes->begun, sizeof(lanes->begun));
 }
 
 static void
@@ -361,12 +425,14 @@ chunk_wipe(struct chunk *c)
 {
 	size_t vectors = (c->n + POLY_LANES - 1) / POLY_LANES;
 
-	memset(c->keys, 0, vectors * sizeof(c->keys[0]));
-	memset(c->pool_key, 0, sizeof(c->pool_key));
+	wipe_rows(c->keys, vectors * sizeof(c->keys[0]));
 	for (uint32_t g = 0; g < c->groups; g++)
-		memset(c->grouped[g].lanes.key, 0, sizeof(c->grouped[g].lanes.key));
-	memset(c->pool[0].key, 0, sizeof(c->pool[0].key));
-	memset(c->pool[1].key, 0, sizeof(c->pool[1].key));
+		wipe_lanes(&c->grouped[g].lanes);
+	if (c->pooled) {
+		wipe_rows(c->pool_key, sizeof(c->pool_key));
+		wipe_lanes(&c->pool[0]);
+		wipe_lanes(&c->pool[1]);
+	}
 	/* The context lives on, and with it the zeros: the compiler may not drop them. */
 	__asm__ volatile("" : : "r"(c) : "memory");
 }
@@ -380,12 +446,7 @@ seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 	for (unsigned done = 0; done < n; done += CHUNK) {
 		chunk_init(ctx, ops + done, n - done < CHUNK ? n - done : CHUNK);
 		run_phase(ctx, PHASE_ALL);
-		chunk_tags(ctx);
-		for (uint32_t i = 0; i < c->n; i++) {
-			const struct sl_aead_op *op = at_position(c, i);
-
-			memcpy(op->text + op->text_len, c->tag[i], SL_AEAD_TAG_BYTES);
-		}
+		chunk_tags(ctx, true);
 		chunk_wipe(c);
 	}
 }
@@ -413,13 +474,14 @@ open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 	for (unsigned done = 0; done < n; done += CHUNK) {
 		chunk_init(ctx, ops + done, n - done < CHUNK ? n - done : CHUNK);
 		run_phase(ctx, PHASE_KEYS);
-		chunk_tags(ctx);
+		chunk_tags(ctx, false);
 		for (uint32_t i = 0; i < c->n; i++) {
 			const struct sl_aead_op *op = at_position(c, i);
 
 			c->good[i] = tag_equal(c->tag[i], op->text + op->text_len);
 			ctx->ok[done + c->order[i]] = c->good[i];
 			good += c->good[i];
+			c->all_good &= c->good[i];
 		}
 		/* What did not authenticate is left as it was. */
 		run_phase(ctx, PHASE_TEXT);
@@ -472,8 +534,9 @@ aead_avx512_poly(uint8_t (*tag)[16], const uint8_t (*key)[32], const struct sl_a
 		memcpy(&keys.r_hi[l], key[i] + 8, 8);
 		memcpy(&keys.s_lo[l], key[i] + 16, 8);
 		memcpy(&keys.s_hi[l], key[i] + 24, 8);
+		job.tag[l] = tag[l];
 	}
-	poly_tags(tag, &job, &keys, idle);
+	poly_tags(&job, &keys, idle);
 }
 
 const struct sl_aead_backend sl_aead_avx512 = {

@@ -24,6 +24,8 @@ struct chacha_lanes {
 	uint32_t key[8][CHACHA_LANES];
 	uint32_t nonce_lo[CHACHA_LANES], nonce_hi[CHACHA_LANES]; /* the nonce's first word is always zero */
 	uint32_t block[CHACHA_LANES];
+	/* Columns 1 to 3 after the first quarter rounds, which do not depend on the block: words 1-3, 5-7, 9-11, 13-15 */
+	uint32_t begun[12][CHACHA_LANES];
 	uintptr_t text[CHACHA_LANES];
 } __attribute__((aligned(64)));
 
@@ -47,8 +49,9 @@ struct chacha_unit {
 	enum chacha_out out;
 };
 
-#define ADD_(x, a, b) x[a] = _mm512_add_epi32(x[a], x[b])
-#define XRL_(x, d, a, n) x[d] = _mm512_rol_epi32(_mm512_xor_si512(x[d], x[a]), n)
+/* The rounds work on variables x0 to x15: compilers keep those in registers, of an array they are less sure. */
+#define ADD_(x, a, b) x##a = _mm512_add_epi32(x##a, x##b)
+#define XRL_(x, d, a, n) x##d = _mm512_rol_epi32(_mm512_xor_si512(x##d, x##a), n)
 
 /* The same third of a quarter round for four independent columns (or diagonals). */
 #define THIRD_(x, n, a0, b0, d0, a1, b1, d1, a2, b2, d2, a3, b3, d3)                                                   \
@@ -68,12 +71,35 @@ struct chacha_unit {
 #define DIAGONAL_A_(x, n) THIRD_(x, n, 0, 5, 15, 1, 6, 12, 2, 7, 13, 3, 4, 14)
 #define DIAGONAL_C_(x, n) THIRD_(x, n, 10, 15, 5, 11, 12, 6, 8, 13, 7, 9, 14, 4)
 
-#define DOUBLE_ROUND_1_(x)                                                                                             \
+/* Columns 1 to 3 only. */
+#define BEGIN_A_(x, n)                                                                                                 \
+	do {                                                                                                           \
+		ADD_(x, 1, 5);                                                                                         \
+		ADD_(x, 2, 6);                                                                                         \
+		ADD_(x, 3, 7);                                                                                         \
+		XRL_(x, 13, 1, n);                                                                                     \
+		XRL_(x, 14, 2, n);                                                                                     \
+		XRL_(x, 15, 3, n);                                                                                     \
+	} while (0)
+#define BEGIN_C_(x, n)                                                                                                 \
+	do {                                                                                                           \
+		ADD_(x, 9, 13);                                                                                        \
+		ADD_(x, 10, 14);                                                                                       \
+		ADD_(x, 11, 15);                                                                                       \
+		XRL_(x, 5, 9, n);                                                                                      \
+		XRL_(x, 6, 10, n);                                                                                     \
+		XRL_(x, 7, 11, n);                                                                                     \
+	} while (0)
+
+#define COLUMNS_1_(x)                                                                                                  \
 	do {                                                                                                           \
 		COLUMN_A_(x, 16);                                                                                      \
 		COLUMN_C_(x, 12);                                                                                      \
 		COLUMN_A_(x, 8);                                                                                       \
 		COLUMN_C_(x, 7);                                                                                       \
+	} while (0)
+#define DIAGONALS_1_(x)                                                                                                \
+	do {                                                                                                           \
 		DIAGONAL_A_(x, 16);                                                                                    \
 		DIAGONAL_C_(x, 12);                                                                                    \
 		DIAGONAL_A_(x, 8);                                                                                     \
@@ -81,7 +107,7 @@ struct chacha_unit {
 	} while (0)
 
 /* Two states in step: while one waits for its rotations the other computes. All 32 registers are in use. */
-#define DOUBLE_ROUND_2_(x, y)                                                                                          \
+#define COLUMNS_2_(x, y)                                                                                               \
 	do {                                                                                                           \
 		COLUMN_A_(x, 16);                                                                                      \
 		COLUMN_A_(y, 16);                                                                                      \
@@ -91,6 +117,9 @@ struct chacha_unit {
 		COLUMN_A_(y, 8);                                                                                       \
 		COLUMN_C_(x, 7);                                                                                       \
 		COLUMN_C_(y, 7);                                                                                       \
+	} while (0)
+#define DIAGONALS_2_(x, y)                                                                                             \
+	do {                                                                                                           \
 		DIAGONAL_A_(x, 16);                                                                                    \
 		DIAGONAL_A_(y, 16);                                                                                    \
 		DIAGONAL_C_(x, 12);                                                                                    \
@@ -104,15 +133,18 @@ struct chacha_unit {
 #define CHACHA_INLINE static inline __attribute__((always_inline))
 
 /* "expa" "nd 3" "2-by" "te k" */
-#define CHACHA_C0 0x61707865
-#define CHACHA_C1 0x3320646e
-#define CHACHA_C2 0x79622d32
-#define CHACHA_C3 0x6b206574
+static const uint32_t chacha_words[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
+
+/*
+ * Makes the compiler forget what it knows of a pointer. Without it, it keeps rows and constants, which are needed before
+ * the rounds and behind them, in registers all the while, and spills the states instead. Memory operands are free.
+ */
+#define FORGET_(p) __asm__("" : "+r"(p))
 
 CHACHA_INLINE __m512i
-chacha_counter(const struct chacha_unit *u)
+chacha_counter(const struct chacha_lanes *l, uint32_t step)
 {
-	return _mm512_add_epi32(_mm512_load_si512(u->lanes->block), _mm512_set1_epi32((int)u->step));
+	return _mm512_add_epi32(_mm512_load_si512(l->block), _mm512_set1_epi32((int)step));
 }
 
 CHACHA_INLINE void
@@ -120,22 +152,54 @@ chacha_load(__m512i x[16], const struct chacha_unit *u)
 {
 	const struct chacha_lanes *l = u->lanes;
 
-	x[0] = _mm512_set1_epi32(CHACHA_C0);
-	x[1] = _mm512_set1_epi32(CHACHA_C1);
-	x[2] = _mm512_set1_epi32(CHACHA_C2);
-	x[3] = _mm512_set1_epi32(CHACHA_C3);
+	x[0] = _mm512_add_epi32(_mm512_load_si512(l->key[0]), _mm512_set1_epi32((int)chacha_words[0]));
 	x[4] = _mm512_load_si512(l->key[0]);
-	x[5] = _mm512_load_si512(l->key[1]);
-	x[6] = _mm512_load_si512(l->key[2]);
-	x[7] = _mm512_load_si512(l->key[3]);
 	x[8] = _mm512_load_si512(l->key[4]);
-	x[9] = _mm512_load_si512(l->key[5]);
-	x[10] = _mm512_load_si512(l->key[6]);
-	x[11] = _mm512_load_si512(l->key[7]);
-	x[12] = chacha_counter(u);
-	x[13] = _mm512_setzero_si512();
-	x[14] = _mm512_load_si512(l->nonce_lo);
-	x[15] = _mm512_load_si512(l->nonce_hi);
+	x[12] = chacha_counter(l, u->step);
+	x[12] = _mm512_rol_epi32(_mm512_xor_si512(x[12], x[0]), 16);
+	x[8] = _mm512_add_epi32(x[8], x[12]);
+	x[4] = _mm512_rol_epi32(_mm512_xor_si512(x[4], x[8]), 12);
+	x[0] = _mm512_add_epi32(x[0], x[4]);
+	x[12] = _mm512_rol_epi32(_mm512_xor_si512(x[12], x[0]), 8);
+	x[8] = _mm512_add_epi32(x[8], x[12]);
+	x[4] = _mm512_rol_epi32(_mm512_xor_si512(x[4], x[8]), 7);
+	for (unsigned c = 1; c < 4; c++) {
+		x[c] = _mm512_load_si512(l->begun[c - 1]);
+		x[4 + c] = _mm512_load_si512(l->begun[2 + c]);
+		x[8 + c] = _mm512_load_si512(l->begun[5 + c]);
+		x[12 + c] = _mm512_load_si512(l->begun[8 + c]);
+	}
+}
+
+/* To be called whenever a key or nonce has changed. */
+static inline void
+chacha_begin(struct chacha_lanes *l)
+{
+	__m512i x1 = _mm512_set1_epi32((int)chacha_words[1]);
+	__m512i x2 = _mm512_set1_epi32((int)chacha_words[2]);
+	__m512i x3 = _mm512_set1_epi32((int)chacha_words[3]);
+	__m512i x5 = _mm512_load_si512(l->key[1]), x6 = _mm512_load_si512(l->key[2]);
+	__m512i x7 = _mm512_load_si512(l->key[3]), x9 = _mm512_load_si512(l->key[5]);
+	__m512i x10 = _mm512_load_si512(l->key[6]), x11 = _mm512_load_si512(l->key[7]);
+	__m512i x13 = _mm512_setzero_si512(), x14 = _mm512_load_si512(l->nonce_lo);
+	__m512i x15 = _mm512_load_si512(l->nonce_hi);
+
+	BEGIN_A_(x, 16);
+	BEGIN_C_(x, 12);
+	BEGIN_A_(x, 8);
+	BEGIN_C_(x, 7);
+	_mm512_store_si512(l->begun[0], x1);
+	_mm512_store_si512(l->begun[1], x2);
+	_mm512_store_si512(l->begun[2], x3);
+	_mm512_store_si512(l->begun[3], x5);
+	_mm512_store_si512(l->begun[4], x6);
+	_mm512_store_si512(l->begun[5], x7);
+	_mm512_store_si512(l->begun[6], x9);
+	_mm512_store_si512(l->begun[7], x10);
+	_mm512_store_si512(l->begun[8], x11);
+	_mm512_store_si512(l->begun[9], x13);
+	_mm512_store_si512(l->begun[10], x14);
+	_mm512_store_si512(l->begun[11], x15);
 }
 
 /* Two rows of sixteen 32-bit words to two of eight 64-bit ones, in the lanes' order. */
@@ -155,11 +219,14 @@ chacha_out_keys(__m512i x[16], const struct chacha_unit *u)
 {
 	const struct chacha_lanes *l = u->lanes;
 	struct poly_keys *k = u->keys;
+	const uint32_t *words = chacha_words;
 
-	x[0] = _mm512_add_epi32(x[0], _mm512_set1_epi32(CHACHA_C0));
-	x[1] = _mm512_add_epi32(x[1], _mm512_set1_epi32(CHACHA_C1));
-	x[2] = _mm512_add_epi32(x[2], _mm512_set1_epi32(CHACHA_C2));
-	x[3] = _mm512_add_epi32(x[3], _mm512_set1_epi32(CHACHA_C3));
+	FORGET_(l);
+	FORGET_(words);
+	x[0] = _mm512_add_epi32(x[0], _mm512_set1_epi32((int)words[0]));
+	x[1] = _mm512_add_epi32(x[1], _mm512_set1_epi32((int)words[1]));
+	x[2] = _mm512_add_epi32(x[2], _mm512_set1_epi32((int)words[2]));
+	x[3] = _mm512_add_epi32(x[3], _mm512_set1_epi32((int)words[3]));
 	x[4] = _mm512_add_epi32(x[4], _mm512_load_si512(l->key[0]));
 	x[5] = _mm512_add_epi32(x[5], _mm512_load_si512(l->key[1]));
 	x[6] = _mm512_add_epi32(x[6], _mm512_load_si512(l->key[2]));
@@ -210,11 +277,14 @@ CHACHA_INLINE void
 chacha_out_text(__m512i x[16], const struct chacha_unit *u, bool masked)
 {
 	const struct chacha_lanes *l = u->lanes;
+	const uint32_t *words = chacha_words;
 
-	x[0] = _mm512_add_epi32(x[0], _mm512_set1_epi32(CHACHA_C0));
-	x[1] = _mm512_add_epi32(x[1], _mm512_set1_epi32(CHACHA_C1));
-	x[2] = _mm512_add_epi32(x[2], _mm512_set1_epi32(CHACHA_C2));
-	x[3] = _mm512_add_epi32(x[3], _mm512_set1_epi32(CHACHA_C3));
+	FORGET_(l);
+	FORGET_(words);
+	x[0] = _mm512_add_epi32(x[0], _mm512_set1_epi32((int)words[0]));
+	x[1] = _mm512_add_epi32(x[1], _mm512_set1_epi32((int)words[1]));
+	x[2] = _mm512_add_epi32(x[2], _mm512_set1_epi32((int)words[2]));
+	x[3] = _mm512_add_epi32(x[3], _mm512_set1_epi32((int)words[3]));
 	TRANSPOSE_WORDS_(x[0], x[1], x[2], x[3]);
 	x[4] = _mm512_add_epi32(x[4], _mm512_load_si512(l->key[0]));
 	x[5] = _mm512_add_epi32(x[5], _mm512_load_si512(l->key[1]));
@@ -226,7 +296,7 @@ chacha_out_text(__m512i x[16], const struct chacha_unit *u, bool masked)
 	x[10] = _mm512_add_epi32(x[10], _mm512_load_si512(l->key[6]));
 	x[11] = _mm512_add_epi32(x[11], _mm512_load_si512(l->key[7]));
 	TRANSPOSE_WORDS_(x[8], x[9], x[10], x[11]);
-	x[12] = _mm512_add_epi32(x[12], chacha_counter(u));
+	x[12] = _mm512_add_epi32(x[12], chacha_counter(l, u->step));
 	x[14] = _mm512_add_epi32(x[14], _mm512_load_si512(l->nonce_lo));
 	x[15] = _mm512_add_epi32(x[15], _mm512_load_si512(l->nonce_hi));
 	TRANSPOSE_WORDS_(x[12], x[13], x[14], x[15]);
@@ -264,28 +334,52 @@ chacha_out(__m512i x[16], const struct chacha_unit *u)
 		chacha_out_keys(x, u);
 }
 
+#define FROM_ARRAY_(x, a)                                                                                              \
+	__m512i x##0 = a[0], x##1 = a[1], x##2 = a[2], x##3 = a[3], x##4 = a[4], x##5 = a[5], x##6 = a[6],             \
+		x##7 = a[7], x##8 = a[8], x##9 = a[9], x##10 = a[10], x##11 = a[11], x##12 = a[12], x##13 = a[13],     \
+		x##14 = a[14], x##15 = a[15]
+#define TO_ARRAY_(a, x)                                                                                                \
+	do {                                                                                                           \
+		a[0] = x##0, a[1] = x##1, a[2] = x##2, a[3] = x##3;                                                    \
+		a[4] = x##4, a[5] = x##5, a[6] = x##6, a[7] = x##7;                                                    \
+		a[8] = x##8, a[9] = x##9, a[10] = x##10, a[11] = x##11;                                                \
+		a[12] = x##12, a[13] = x##13, a[14] = x##14, a[15] = x##15;                                            \
+	} while (0)
+
 static __attribute__((noinline)) void
 chacha_step_1(const struct chacha_unit *u)
 {
-	__m512i x[16];
+	__m512i a[16];
 
-	chacha_load(x, u);
-	for (unsigned i = 0; i < 10; i++)
-		DOUBLE_ROUND_1_(x);
-	chacha_out(x, u);
+	chacha_load(a, u);
+	FROM_ARRAY_(x, a);
+	DIAGONALS_1_(x);
+	for (unsigned i = 1; i < 10; i++) {
+		COLUMNS_1_(x);
+		DIAGONALS_1_(x);
+	}
+	TO_ARRAY_(a, x);
+	chacha_out(a, u);
 }
 
 static __attribute__((noinline)) void
 chacha_step_2(const struct chacha_unit *u, const struct chacha_unit *v)
 {
-	__m512i x[16], y[16];
+	__m512i a[16], b[16];
 
-	chacha_load(x, u);
-	chacha_load(y, v);
-	for (unsigned i = 0; i < 10; i++)
-		DOUBLE_ROUND_2_(x, y);
-	chacha_out(x, u);
-	chacha_out(y, v);
+	chacha_load(a, u);
+	chacha_load(b, v);
+	FROM_ARRAY_(x, a);
+	FROM_ARRAY_(y, b);
+	DIAGONALS_2_(x, y);
+	for (unsigned i = 1; i < 10; i++) {
+		COLUMNS_2_(x, y);
+		DIAGONALS_2_(x, y);
+	}
+	TO_ARRAY_(a, x);
+	TO_ARRAY_(b, y);
+	chacha_out(a, u);
+	chacha_out(b, v);
 }
 
 /*

@@ -15,10 +15,11 @@
 
 #define POLY_LANES 8u
 
-/* What is to be authenticated: associated data of 16 bytes, then the text, then the two lengths. */
+/* What is to be authenticated (associated data of 16 bytes, then the text, then the two lengths), and where to. */
 struct poly_job {
 	uintptr_t aad[POLY_LANES], text[POLY_LANES];
 	uint64_t len[POLY_LANES];
+	uint8_t *tag[POLY_LANES];
 } __attribute__((aligned(64)));
 
 /* A multiplier: its limbs, and twenty times the upper two (2^132 is 4 * 5 modulo 2^130 - 5). */
@@ -106,7 +107,7 @@ POLY_INLINE void
 poly_limbs(__m512i m[3], __m512i lo, __m512i hi, __m512i high)
 {
 	m[0] = _mm512_and_si512(lo, POLY_M44);
-	m[1] = _mm512_and_si512(_mm512_or_si512(_mm512_srli_epi64(lo, 44), _mm512_slli_epi64(hi, 20)), POLY_M44);
+	m[1] = _mm512_and_si512(_mm512_shrdi_epi64(lo, hi, 44), POLY_M44);
 	m[2] = _mm512_or_si512(_mm512_srli_epi64(hi, 24), high);
 }
 
@@ -125,6 +126,27 @@ poly_two(__m512i h[3], const struct poly_power p[2], __m512i lo0, __m512i hi0, _
 	m[1] = _mm512_add_epi64(m[1], h[1]);
 	m[2] = _mm512_add_epi64(m[2], h[2]);
 	poly_mul(&a, m, &p[1]);
+	poly_carry(h, &a);
+}
+
+/* h = (h + m0) * r^4 + m1 * r^3 + m2 * r^2 + m3 * r: one carry for a whole window */
+POLY_INLINE void
+poly_four(__m512i h[3], const struct poly_power p[4], const __m512i lo[4], const __m512i hi[4], __m512i high)
+{
+	struct poly_sum a = poly_zero();
+	__m512i m[3];
+
+	poly_limbs(m, lo[3], hi[3], high);
+	poly_mul(&a, m, &p[0]);
+	poly_limbs(m, lo[2], hi[2], high);
+	poly_mul(&a, m, &p[1]);
+	poly_limbs(m, lo[1], hi[1], high);
+	poly_mul(&a, m, &p[2]);
+	poly_limbs(m, lo[0], hi[0], high);
+	m[0] = _mm512_add_epi64(m[0], h[0]);
+	m[1] = _mm512_add_epi64(m[1], h[1]);
+	m[2] = _mm512_add_epi64(m[2], h[2]);
+	poly_mul(&a, m, &p[3]);
 	poly_carry(h, &a);
 }
 
@@ -241,7 +263,7 @@ poly_high(const struct poly_plan *p, uint32_t b)
 
 /* h mod 2^130 - 5, plus s mod 2^128; no branch on any of it. */
 POLY_INLINE void
-poly_finish(uint8_t tag[POLY_LANES][16], __m512i h[3], const struct poly_keys *keys)
+poly_finish(uint8_t *const tag[POLY_LANES], __m512i h[3], const struct poly_keys *keys)
 {
 	const __m512i m44 = POLY_M44, m42 = POLY_M42;
 	__m512i c, g0, g1, g2, lo, hi;
@@ -292,25 +314,35 @@ poly_finish(uint8_t tag[POLY_LANES][16], __m512i h[3], const struct poly_keys *k
 #undef TAG_
 }
 
-/* r, clamped, and its square. */
+/* r, clamped, and its square; the third and fourth power too where wanted. */
 POLY_INLINE void
-poly_powers(struct poly_power p[2], const struct poly_keys *keys)
+poly_powers(struct poly_power *p, const struct poly_keys *keys, unsigned count)
 {
 	__m512i lo = _mm512_and_si512(_mm512_load_si512(keys->r_lo), _mm512_set1_epi64(0x0ffffffc0fffffff));
 	__m512i hi = _mm512_and_si512(_mm512_load_si512(keys->r_hi), _mm512_set1_epi64(0x0ffffffc0ffffffc));
 	struct poly_sum a = poly_zero();
-	__m512i r[3];
+	__m512i r[3], h[3];
 
 	poly_limbs(r, lo, hi, _mm512_setzero_si512());
 	p[0] = poly_power(r);
 	poly_mul(&a, r, &p[0]);
 	poly_carry(r, &a);
 	p[1] = poly_power(r);
+	if (count < 4)
+		return;
+	a = poly_zero();
+	poly_mul(&a, r, &p[1]);
+	poly_carry(h, &a);
+	p[3] = poly_power(h);
+	a = poly_zero();
+	poly_mul(&a, r, &p[0]);
+	poly_carry(h, &a);
+	p[2] = poly_power(h);
 }
 
-/* The tags of eight packets; idle: 64 bytes that may be read. */
+/* The tags of eight packets of any lengths; idle: 64 bytes that may be read. */
 static __attribute__((noinline)) void
-poly_tags(uint8_t tag[POLY_LANES][16], const struct poly_job *job, const struct poly_keys *keys, const void *idle)
+poly_tags(const struct poly_job *job, const struct poly_keys *keys, const void *idle)
 {
 	uint64_t origin[8] __attribute__((aligned(64)));
 	const struct poly_plan plan = poly_plan(job);
@@ -318,35 +350,146 @@ poly_tags(uint8_t tag[POLY_LANES][16], const struct poly_job *job, const struct 
 	__m512i h[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
 	__m512i x[8], lo[4], hi[4];
 	struct poly_power p[2];
-	uint32_t w = plan.present / 4;
 
-	poly_powers(p, keys);
+	poly_powers(p, keys, 2);
 	_mm512_store_si512(origin, plan.origin);
-	while (w < plan.windows) {
-		for (; w < plan.full || w == plan.windows - 1; w++) {
-			poly_rows_masked(x, job, &plan, w, idle);
-			poly_transpose(lo, hi, x);
-			if (w == plan.windows - 1) {
-				lo[3] = _mm512_set1_epi64(16);
-				hi[3] = _mm512_load_si512(job->len);
-			}
-			if (plan.present < 4 * w + 2)
-				poly_two(h, p, lo[0], hi[0], poly_high(&plan, 4 * w), lo[1], hi[1],
-					poly_high(&plan, 4 * w + 1));
-			poly_two(h, p, lo[2], hi[2], poly_high(&plan, 4 * w + 2), lo[3], hi[3],
-				poly_high(&plan, 4 * w + 3));
-			if (w == plan.windows - 1)
-				goto done;
-		}
-		for (; w < plan.windows - 1; w++) {
+	for (uint32_t w = plan.present / 4; w < plan.windows; w++) {
+		__m512i high[4] = {there, there, there, there};
+
+		if (w >= plan.full && w < plan.windows - 1) {
 			poly_rows_full(x, origin, w);
 			poly_transpose(lo, hi, x);
-			poly_two(h, p, lo[0], hi[0], there, lo[1], hi[1], there);
-			poly_two(h, p, lo[2], hi[2], there, lo[3], hi[3], there);
+		} else {
+			poly_rows_masked(x, job, &plan, w, idle);
+			poly_transpose(lo, hi, x);
+			high[0] = poly_high(&plan, 4 * w);
+			high[1] = poly_high(&plan, 4 * w + 1);
+			high[2] = poly_high(&plan, 4 * w + 2);
+			high[3] = poly_high(&plan, 4 * w + 3);
 		}
+		if (w == plan.windows - 1) {
+			lo[3] = _mm512_set1_epi64(16);
+			hi[3] = _mm512_load_si512(job->len);
+		}
+		if (plan.present < 4 * w + 2)
+			poly_two(h, p, lo[0], hi[0], high[0], lo[1], hi[1], high[1]);
+		poly_two(h, p, lo[2], hi[2], high[2], lo[3], hi[3], high[3]);
 	}
-done:
-	poly_finish(tag, h, keys);
+	poly_finish(job->tag, h, keys);
+}
+
+/* Packets of one length whose associated data lies before the text: the same windows and masks in every lane. */
+struct poly_even {
+	uint64_t len;
+	uint32_t windows, absent;
+	__mmask64 first, last;
+};
+
+POLY_INLINE struct poly_even
+poly_even(uint64_t len)
+{
+	uint64_t blocks = (len + 15 + 32) / 16;
+	struct poly_even e = {.len = len, .windows = (uint32_t)((blocks + 3) / 4)};
+	uint64_t end;
+
+	e.absent = (uint32_t)(4 * (uint64_t)e.windows - blocks);
+	e.first = UINT64_MAX << 16 * e.absent;
+	/* Bytes of the last window, at most 48 and at least 1: its last block is the lengths'. */
+	end = 16 * e.absent + 16 + len - 64 * ((uint64_t)e.windows - 1);
+	e.last = UINT64_MAX >> (64 - end);
+	return e;
+}
+
+/* Window w, and with four powers in one turn, with two in two. */
+POLY_INLINE void
+poly_even_window(__m512i h[3], const struct poly_power *p, const uint64_t start[8], const struct poly_even *e, uint32_t w,
+	unsigned powers, bool edge)
+{
+	const __m512i there = _mm512_set1_epi64(1ll << 40);
+	__m512i x[8], lo[4], hi[4];
+
+	if (edge) {
+		__mmask64 k = (w == 0 ? e->first : UINT64_MAX) & (w == e->windows - 1 ? e->last : UINT64_MAX);
+
+#define ROW_(i)                                                                                                        \
+	x[i] = _mm512_maskz_loadu_epi8(k, (const void *)(start[i] + (uint64_t)64 * w - (uint64_t)16 * e->absent))
+		ROW_(0);
+		ROW_(1);
+		ROW_(2);
+		ROW_(3);
+		ROW_(4);
+		ROW_(5);
+		ROW_(6);
+		ROW_(7);
+#undef ROW_
+	} else {
+#define ROW_(i)                                                                                                        \
+	x[i] = _mm512_loadu_si512((const void *)(start[i] + (uint64_t)64 * w - (uint64_t)16 * e->absent))
+		ROW_(0);
+		ROW_(1);
+		ROW_(2);
+		ROW_(3);
+		ROW_(4);
+		ROW_(5);
+		ROW_(6);
+		ROW_(7);
+#undef ROW_
+	}
+	poly_transpose(lo, hi, x);
+	if (edge && w == e->windows - 1) {
+		lo[3] = _mm512_set1_epi64(16);
+		hi[3] = _mm512_set1_epi64((long long)e->len);
+	}
+	if (edge && w == 0) {
+		const __m512i none = _mm512_setzero_si512();
+		__m512i high0 = e->absent > 0 ? none : there, high1 = e->absent > 1 ? none : there;
+
+		/* What is absent is not there to be multiplied; h is zero still. */
+		if (e->absent < 2)
+			poly_two(h, p, lo[0], hi[0], high0, lo[1], hi[1], high1);
+		poly_two(h, p, lo[2], hi[2], e->absent > 2 ? none : there, lo[3], hi[3], there);
+	} else if (powers == 4) {
+		poly_four(h, p, lo, hi, there);
+	} else {
+		poly_two(h, p, lo[0], hi[0], there, lo[1], hi[1], there);
+		poly_two(h, p, lo[2], hi[2], there, lo[3], hi[3], there);
+	}
+}
+
+/* Two vectors side by side: each alone would wait for its carries. */
+POLY_INLINE void
+poly_even_pair(uint8_t *const tag[16], const uint64_t start[16], uint64_t len, const struct poly_keys keys[2],
+	unsigned powers)
+{
+	const struct poly_even e = poly_even(len);
+	__m512i g[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+	__m512i h[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+	struct poly_power p[4], q[4];
+
+	poly_powers(p, &keys[0], powers);
+	poly_powers(q, &keys[1], powers);
+	poly_even_window(g, p, start, &e, 0, powers, true);
+	poly_even_window(h, q, start + 8, &e, 0, powers, true);
+	for (uint32_t w = 1; w + 1 < e.windows; w++) {
+		poly_even_window(g, p, start, &e, w, powers, false);
+		poly_even_window(h, q, start + 8, &e, w, powers, false);
+	}
+	if (e.windows > 1) {
+		poly_even_window(g, p, start, &e, e.windows - 1, powers, true);
+		poly_even_window(h, q, start + 8, &e, e.windows - 1, powers, true);
+	}
+	poly_finish(tag, g, &keys[0]);
+	poly_finish(tag + 8, h, &keys[1]);
+}
+
+/* The tags of sixteen packets of len bytes; start: their associated data, with the text behind it. */
+static __attribute__((noinline)) void
+poly_tags_even(uint8_t *const tag[16], const uint64_t start[16], uint64_t len, const struct poly_keys keys[2])
+{
+	if (len < 512)
+		poly_even_pair(tag, start, len, keys, 2);
+	else
+		poly_even_pair(tag, start, len, keys, 4);
 }
 
 #endif
