@@ -244,6 +244,8 @@ loop(struct sl_daemon *d)
 		if (n > 0)
 			handle_events(d, events, n);
 		run_timers(d, &t, handled || n > 0);
+		if (d->server && sl_server_work(d->server))
+			handled++; /* more to do: no sleep */
 		spent = sl_dataplane_now_us() - d->now_us;
 		if (spent > d->longest_turn_us)
 			d->longest_turn_us = spent;

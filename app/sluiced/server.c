@@ -18,7 +18,8 @@ struct client {
 	uint64_t last_us;
 	char in[SL_SERVER_REQUEST];
 	size_t in_len;
-	char *out; /* the answer under way */
+	struct sl_show_job *job; /* the answer being written */
+	char *out;		 /* the answer being sent */
 	size_t out_len, out_done;
 	bool eof; /* the client will send no more */
 };
@@ -28,6 +29,7 @@ struct sl_server {
 	int fd, epoll_fd;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct client clients[SL_SERVER_CLIENTS];
+	unsigned turn; /* whose answer is written next */
 };
 
 /* --- making the socket ---------------------------------------------------------------------- */
@@ -129,7 +131,11 @@ sl_server_create(struct sl_daemon *d, const char *path, int epoll_fd)
 static void
 drop(struct client *c)
 {
+	size_t unused;
+
 	close(c->fd); /* leaves epoll with it */
+	if (c->job)
+		free(sl_show_end(c->job, &unused));
 	free(c->out);
 	memset(c, 0, sizeof(*c));
 	c->fd = -1;
@@ -195,51 +201,79 @@ flush(struct sl_server *s, struct client *c)
 	return epoll_set(s, EPOLL_CTL_MOD, c->fd, EPOLLIN) == 0;
 }
 
-static void
-answer(struct sl_server *s, struct client *c, const char *line, size_t len)
+/* Has the client a request, a piece of an answer or its end waiting for us? */
+static bool
+waiting(const struct client *c)
 {
-	s->d->counters[SL_APP_REQUESTS]++;
-	c->out = sl_show_answer(s->d, line, len, &c->out_len);
-	c->out_done = 0;
+	return c->fd >= 0 && !c->out &&
+	       (c->job || c->eof || c->in_len == sizeof(c->in) ||
+		       (c->in_len && memchr(c->in, '\n', c->in_len)));
 }
 
-/* One request at a time: the next line is looked at when the answer is out. */
+/* One step: takes the next line or goes on with its answer. False when the client is gone or done.
+ */
 static bool
 serve(struct sl_server *s, struct client *c)
 {
-	while (!c->out) {
-		char *end = memchr(c->in, '\n', c->in_len);
-		size_t len = end ? (size_t)(end - c->in) : c->in_len;
+	char *end = memchr(c->in, '\n', c->in_len);
+	size_t len = end ? (size_t)(end - c->in) : c->in_len, used = end ? len + 1 : len;
 
-		if (!end && c->in_len == sizeof(c->in)) {
-			c->out = sl_show_error("request too large", &c->out_len);
-			c->out_done = 0;
-			(void)!flush(s, c);
+	if (!c->job && !end && !c->eof) {
+		c->out = sl_show_error("request too large", &c->out_len);
+		c->out_done = 0;
+		(void)!flush(s, c);
+		return false;
+	}
+	if (!c->job) {
+		if (!used)
 			return false;
-		}
-		if (!end && !(c->eof && c->in_len))
-			return !c->eof;
-		answer(s, c, c->in, len);
-		c->in_len -= end ? len + 1 : len;
-		memmove(c->in, c->in + len + 1, c->in_len);
-		if (!c->out || !flush(s, c))
+		s->d->counters[SL_APP_REQUESTS]++;
+		c->job = sl_show_begin(s->d, c->in, len);
+		c->in_len -= used;
+		memmove(c->in, c->in + used, c->in_len);
+		if (!c->job)
 			return false;
 	}
-	return true;
+	c->last_us = s->d->now_us;
+	if (!sl_show_step(c->job))
+		return true;
+	c->out = sl_show_end(c->job, &c->out_len);
+	c->out_done = 0;
+	c->job = NULL;
+	return c->out && flush(s, c);
+}
+
+bool
+sl_server_work(struct sl_server *s)
+{
+	for (unsigned n = 0; n < SL_SERVER_CLIENTS; n++) {
+		struct client *c = &s->clients[s->turn++ % SL_SERVER_CLIENTS];
+
+		if (!waiting(c))
+			continue;
+		if (!serve(s, c))
+			drop(c);
+		return true;
+	}
+	return false;
 }
 
 static bool
 read_more(struct sl_server *s, struct client *c)
 {
-	ssize_t n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
+	ssize_t n;
 
+	/* What is there is served first; room comes back with each line taken. */
+	if (c->eof || c->in_len == sizeof(c->in))
+		return true;
+	n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
 	if (!n)
 		c->eof = true;
 	c->in_len += (size_t)n;
 	c->last_us = s->d->now_us;
-	return serve(s, c);
+	return true;
 }
 
 void
@@ -255,9 +289,10 @@ sl_server_event(struct sl_server *s, int fd, uint32_t events)
 
 		if (c->fd != fd)
 			continue;
-		if (c->out)
-			alive = (events & (EPOLLERR | EPOLLHUP)) ? false
-								 : flush(s, c) && serve(s, c);
+		if (events & EPOLLERR)
+			alive = false;
+		else if (c->out)
+			alive = flush(s, c);
 		else
 			alive = read_more(s, c);
 		if (!alive)

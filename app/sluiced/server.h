@@ -13,6 +13,7 @@
  *SL_SERVER_IDLE_S without progress closes. Nothing here waits: a slow client costs its answer's
  *memory and no time.
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SL_SERVER_CLIENTS 16
@@ -27,6 +28,9 @@ struct sl_server;
 struct sl_server *sl_server_create(struct sl_daemon *d, const char *path, int epoll_fd);
 void sl_server_destroy(struct sl_server *s);
 void sl_server_event(struct sl_server *s, int fd, uint32_t events);
+/* One step of one client's request, clients in turn; true when there was one. Once a turn of
+ * control. */
+bool sl_server_work(struct sl_server *s);
 void sl_server_second(struct sl_server *s, uint64_t now_us);
 
 #endif

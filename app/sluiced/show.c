@@ -8,6 +8,26 @@
 #include "daemon.h"
 #include "show_internal.h"
 
+/*
+ * An answer under way. Pages with a row a peer or a destination copy what they need in one turn of
+ * control and are written in the turns after it, a few rows each, so that thousands of peers hold
+ * up no timer.
+ */
+struct sl_show_job {
+	struct sl_daemon *d;
+	char *text;
+	size_t len, room;
+	bool failed;
+	const char *key; /* of the list in the answer's data; NULL = the text is complete */
+	char *rows;
+	size_t row_size;
+	uint32_t count, most, next;
+	json_t *(*render)(const struct sl_show_job *job, const void *row);
+	json_t *rest; /* members of data besides the list */
+	struct name *names;
+	struct peer_row *router_rows;
+};
+
 /* --- small things --------------------------------------------------------------------------- */
 
 json_t *
@@ -47,52 +67,32 @@ sl_age_s(const struct sl_daemon *d, uint64_t then_us)
 
 /* --- who is who ----------------------------------------------------------------------------- */
 
-/* Every link once, by peer_id, with what names it: the router knows addresses only. */
-struct names {
-	struct sl_daemon *d;
-	uint32_t n;
-	struct name {
-		uint32_t peer_id;
-		uint8_t xonly[SL_XONLY_BYTES];
-		struct sl_node_addr addr;
-		char alias[SL_ALIAS_SIZE];
-	} * rows;
+/* What names a peer, by peer_id: the router knows addresses only. */
+struct name {
+	bool known;
+	uint8_t xonly[SL_XONLY_BYTES];
+	char alias[SL_ALIAS_SIZE];
 };
 
 static void
-collect(void *arg, const struct sl_link_info *info)
+note_name(void *arg, const struct sl_link_info *info)
 {
-	struct names *names = arg;
-	struct name *row;
+	struct sl_show_job *job = arg;
 
-	if (names->n == names->d->max_peers + names->d->config->peer_count)
+	if (info->peer_id >= job->d->max_peers)
 		return;
-	row = &names->rows[names->n++];
-	row->peer_id = info->peer_id;
-	memcpy(row->xonly, info->xonly, SL_XONLY_BYTES);
-	sl_node_addr_from_xonly(&row->addr, info->xonly);
-	memcpy(row->alias, info->alias, SL_ALIAS_SIZE);
+	job->names[info->peer_id].known = true;
+	memcpy(job->names[info->peer_id].xonly, info->xonly, SL_XONLY_BYTES);
+	memcpy(job->names[info->peer_id].alias, info->alias, SL_ALIAS_SIZE);
 }
 
 static bool
-names_init(struct names *names, struct sl_daemon *d)
+job_names(struct sl_show_job *job)
 {
-	names->d = d;
-	names->n = 0;
-	names->rows = calloc(d->max_peers + d->config->peer_count, sizeof(*names->rows));
-	if (names->rows)
-		sl_links_for_each(d->links, collect, names);
-	return names->rows != NULL;
-}
-
-static const struct name *
-find_name(const struct names *names, uint32_t peer_id, const struct sl_node_addr *addr)
-{
-	for (uint32_t i = 0; i < names->n; i++)
-		if (addr ? sl_node_addr_equal(&names->rows[i].addr, addr)
-			 : names->rows[i].peer_id == peer_id)
-			return &names->rows[i];
-	return NULL;
+	job->names = calloc(job->d->max_peers, sizeof(*job->names));
+	if (job->names)
+		sl_links_for_each(job->d->links, note_name, job);
+	return job->names != NULL;
 }
 
 /* The alias, else the npub shortened as FIPS does it. */
@@ -109,11 +109,11 @@ display_name(const uint8_t *xonly, const char *alias)
 }
 
 static json_t *
-name_of(const struct names *names, uint32_t peer_id, const struct sl_node_addr *addr)
+name_of(const struct sl_show_job *job, uint32_t peer_id)
 {
-	const struct name *row = find_name(names, peer_id, addr);
+	const struct name *n = peer_id < job->d->max_peers ? &job->names[peer_id] : NULL;
 
-	return row ? display_name(row->xonly, row->alias) : json_null();
+	return n && n->known ? display_name(n->xonly, n->alias) : json_null();
 }
 
 /* --- status --------------------------------------------------------------------------------- */
@@ -195,24 +195,41 @@ show_status(struct sl_daemon *d, const json_t *params)
 
 /* --- peers and links ------------------------------------------------------------------------ */
 
-struct link_list {
-	struct sl_daemon *d;
-	json_t *list;
-	struct peer_row { /* the router's side, by peer_id */
-		bool known;
-		struct sl_router_peer_info info;
-	} * rows;
+/* The router's side of a peer, by peer_id. */
+struct peer_row {
+	bool known;
+	struct sl_router_peer_info info;
 };
 
 static void
-collect_router_peer(void *arg, const struct sl_router_peer_info *info)
+note_router_peer(void *arg, const struct sl_router_peer_info *info)
 {
-	struct link_list *l = arg;
+	struct sl_show_job *job = arg;
 
-	if (l->rows && info->peer_id < l->d->max_peers) {
-		l->rows[info->peer_id].known = true;
-		l->rows[info->peer_id].info = *info;
+	if (info->peer_id < job->d->max_peers) {
+		job->router_rows[info->peer_id].known = true;
+		job->router_rows[info->peer_id].info = *info;
 	}
+}
+
+/* Copies a row; what came after the list was made is left out. */
+static void
+job_row(struct sl_show_job *job, const void *row)
+{
+	if (job->count < job->most)
+		memcpy(job->rows + job->row_size * job->count++, row, job->row_size);
+}
+
+static bool
+job_rows(struct sl_show_job *job, const char *key, size_t row_size, uint32_t most,
+	json_t *(*render)(const struct sl_show_job *job, const void *row))
+{
+	job->key = key;
+	job->row_size = row_size;
+	job->most = most;
+	job->render = render;
+	job->rows = malloc(row_size * (most ? most : 1));
+	return job->rows != NULL;
 }
 
 static json_t *
@@ -272,13 +289,13 @@ set_timing(json_t *o, const struct sl_daemon *d, const struct sl_link_info *i)
 		o, "last_error", i->last_error ? json_string(i->last_error) : json_null());
 }
 
-static void
-add_peer(void *arg, const struct sl_link_info *i)
+static json_t *
+render_peer(const struct sl_show_job *job, const void *arg)
 {
-	struct link_list *l = arg;
+	const struct sl_link_info *i = arg;
 	const struct peer_row *row =
-		l->rows && i->peer_id < l->d->max_peers && l->rows[i->peer_id].known
-			? &l->rows[i->peer_id]
+		i->peer_id < job->d->max_peers && job->router_rows[i->peer_id].known
+			? &job->router_rows[i->peer_id]
 			: NULL;
 	struct sl_node_addr addr;
 	json_t *o = json_object();
@@ -293,8 +310,8 @@ add_peer(void *arg, const struct sl_link_info *i)
 		json_string(strcmp(i->state, "up") ? "disconnected" : "connected"));
 	json_object_set_new(o, "configured", json_boolean(i->configured));
 	json_object_set_new(o, "direction", json_string(i->outbound ? "outbound" : "inbound"));
-	set_address(o, l->d, &i->addr, "transport_addr");
-	set_timing(o, l->d, i);
+	set_address(o, job->d, &i->addr, "transport_addr");
+	set_timing(o, job->d, i);
 	json_object_set_new(o, "is_parent", json_boolean(row && row->info.is_parent));
 	json_object_set_new(o, "is_child", json_boolean(row && row->info.is_child));
 	json_object_set_new(o, "has_tree_position", json_boolean(row && row->info.has_ancestry));
@@ -302,87 +319,86 @@ add_peer(void *arg, const struct sl_link_info *i)
 		json_object_set_new(o, "tree_depth", json_integer(row->info.depth));
 	json_object_set_new(o, "stats", link_stats(i));
 	json_object_set_new(o, "mmp", link_metrics(&i->metrics));
-	json_array_append_new(l->list, o);
-}
-
-static json_t *
-list_answer(const char *key, json_t *list)
-{
-	json_t *o = json_object();
-
-	json_object_set_new(o, key, list);
 	return o;
 }
 
-static json_t *
-show_peers(struct sl_daemon *d, const json_t *params)
+static void
+note_link(void *arg, const struct sl_link_info *info)
 {
-	struct link_list l = {d, json_array(), calloc(d->max_peers, sizeof(*l.rows))};
-
-	(void)params;
-	sl_router_for_each_peer(d->router, collect_router_peer, &l);
-	sl_links_for_each(d->links, add_peer, &l);
-	free(l.rows);
-	return list_answer("peers", l.list);
+	job_row(arg, info);
 }
 
-static void
-add_link(void *arg, const struct sl_link_info *i)
+static bool
+show_peers(struct sl_show_job *job, const json_t *params)
 {
-	struct link_list *l = arg;
-	char index[16];
-	json_t *o;
+	struct sl_daemon *d = job->d;
 
-	if (i->peer_id == SL_PEER_NONE)
-		return;
-	o = json_object();
+	(void)params;
+	job->router_rows = calloc(d->max_peers, sizeof(*job->router_rows));
+	if (!job->router_rows || !job_rows(job, "peers", sizeof(struct sl_link_info),
+					 d->max_peers + d->config->peer_count, render_peer))
+		return false;
+	sl_router_for_each_peer(d->router, note_router_peer, job);
+	sl_links_for_each(d->links, note_link, job);
+	return true;
+}
+
+static json_t *
+render_link(const struct sl_show_job *job, const void *arg)
+{
+	const struct sl_link_info *i = arg;
+	char index[16];
+	json_t *o = json_object();
+
 	json_object_set_new(o, "link_id", json_integer(i->peer_id));
 	json_object_set_new(o, "npub", sl_json_npub(i->xonly));
 	json_object_set_new(o, "display_name", display_name(i->xonly, i->alias));
-	set_address(o, l->d, &i->addr, "remote_addr");
+	set_address(o, job->d, &i->addr, "remote_addr");
 	json_object_set_new(o, "direction", json_string(i->outbound ? "outbound" : "inbound"));
 	json_object_set_new(o, "state", json_string(i->state));
-	set_timing(o, l->d, i);
+	set_timing(o, job->d, i);
 	snprintf(index, sizeof(index), "%08x", i->rx_index);
 	json_object_set_new(o, "our_session_index", json_string(index));
 	snprintf(index, sizeof(index), "%08x", i->tx_index);
 	json_object_set_new(o, "their_session_index", json_string(index));
 	json_object_set_new(o, "current_k_bit", json_integer(i->k));
 	json_object_set_new(o, "owner_worker",
-		json_integer(sl_session_owner(sl_session_table_view(l->d->table), i->rx_index)));
+		json_integer(sl_session_owner(sl_session_table_view(job->d->table), i->rx_index)));
 	json_object_set_new(o, "rekeys", json_integer(i->rekeys));
 	json_object_set_new(o, "replays", json_integer((json_int_t)i->replays));
 	json_object_set_new(o, "open_failures", json_integer((json_int_t)i->open_failures));
 	json_object_set_new(o, "stats", link_stats(i));
 	json_object_set_new(o, "mmp", link_metrics(&i->metrics));
-	json_array_append_new(l->list, o);
+	return o;
 }
 
-static json_t *
-show_links(struct sl_daemon *d, const json_t *params)
+static void
+note_live_link(void *arg, const struct sl_link_info *info)
 {
-	struct link_list l = {d, json_array(), NULL};
+	if (info->peer_id != SL_PEER_NONE)
+		job_row(arg, info);
+}
 
+static bool
+show_links(struct sl_show_job *job, const json_t *params)
+{
 	(void)params;
-	sl_links_for_each(d->links, add_link, &l);
-	return list_answer("links", l.list);
+	if (!job_rows(job, "links", sizeof(struct sl_link_info), job->d->max_peers, render_link))
+		return false;
+	sl_links_for_each(job->d->links, note_live_link, job);
+	return true;
 }
 
 /* --- tree, filters, routes ------------------------------------------------------------------ */
 
-struct peer_list {
-	const struct names *names;
-	json_t *list;
-};
-
-static void
-add_tree_peer(void *arg, const struct sl_router_peer_info *i)
+static json_t *
+render_tree_peer(const struct sl_show_job *job, const void *arg)
 {
-	struct peer_list *l = arg;
+	const struct sl_router_peer_info *i = arg;
 	json_t *o = json_object();
 
 	json_object_set_new(o, "node_addr", sl_json_addr(&i->addr));
-	json_object_set_new(o, "display_name", name_of(l->names, i->peer_id, NULL));
+	json_object_set_new(o, "display_name", name_of(job, i->peer_id));
 	json_object_set_new(o, "is_parent", json_boolean(i->is_parent));
 	json_object_set_new(o, "is_child", json_boolean(i->is_child));
 	if (i->has_ancestry) {
@@ -392,58 +408,60 @@ add_tree_peer(void *arg, const struct sl_router_peer_info *i)
 	}
 	json_object_set_new(o, "cost", json_real(i->cost));
 	json_object_set_new(o, "mtu", json_integer(i->mtu));
-	json_array_append_new(l->list, o);
+	return o;
 }
 
-static json_t *
-show_tree(struct sl_daemon *d, const json_t *params)
+static void
+note_peer(void *arg, const struct sl_router_peer_info *info)
 {
+	job_row(arg, info);
+}
+
+static bool
+show_tree(struct sl_show_job *job, const json_t *params)
+{
+	struct sl_daemon *d = job->d;
 	const struct sl_node_addr *self = sl_identity_addr(d->identity);
 	struct sl_node_addr coords[64];
 	struct sl_tree_info t;
-	struct names names;
-	struct peer_list l = {&names, json_array()};
-	json_t *o = json_object(), *path = json_array();
+	json_t *o = job->rest = json_object(), *path = json_array();
 	uint32_t n;
 
 	(void)params;
-	if (!names_init(&names, d)) {
+	if (!job_names(job) || !job_rows(job, "peers", sizeof(struct sl_router_peer_info),
+				       d->max_peers, render_tree_peer)) {
 		json_decref(path);
-		json_decref(l.list);
-		json_decref(o);
-		return NULL;
+		return false;
 	}
 	sl_router_tree(d->router, &t);
 	n = sl_router_coords(d->router, coords, 64);
 	for (uint32_t i = 0; i < n; i++)
 		json_array_append_new(path, sl_json_addr(&coords[i]));
-	sl_router_for_each_peer(d->router, add_tree_peer, &l);
+	sl_router_for_each_peer(d->router, note_peer, job);
 	json_object_set_new(o, "my_node_addr", sl_json_addr(self));
 	json_object_set_new(o, "root", sl_json_addr(&t.root));
 	json_object_set_new(o, "is_root", json_boolean(sl_node_addr_equal(&t.root, self)));
 	json_object_set_new(o, "depth", json_integer(t.depth));
 	json_object_set_new(o, "coords", path);
 	json_object_set_new(o, "parent", sl_json_addr(&t.parent));
-	json_object_set_new(o, "parent_display_name", name_of(&names, t.parent_peer, &t.parent));
+	json_object_set_new(o, "parent_display_name", name_of(job, t.parent_peer));
 	json_object_set_new(o, "declaration_sequence", json_integer((json_int_t)t.sequence));
 	json_object_set_new(o, "declaration_unix_secs", json_integer((json_int_t)t.timestamp_s));
 	json_object_set_new(o, "peer_tree_count", json_integer(t.peers));
 	json_object_set_new(o, "children", json_integer(t.children));
 	json_object_set_new(
 		o, "estimated_mesh_size", t.mesh_size < 0 ? json_null() : json_real(t.mesh_size));
-	json_object_set_new(o, "peers", l.list);
-	free(names.rows);
-	return o;
+	return true;
 }
 
-static void
-add_filter(void *arg, const struct sl_router_peer_info *i)
+static json_t *
+render_filter(const struct sl_show_job *job, const void *arg)
 {
-	struct peer_list *l = arg;
+	const struct sl_router_peer_info *i = arg;
 	json_t *o = json_object();
 
 	json_object_set_new(o, "node_addr", sl_json_addr(&i->addr));
-	json_object_set_new(o, "display_name", name_of(l->names, i->peer_id, NULL));
+	json_object_set_new(o, "display_name", name_of(job, i->peer_id));
 	json_object_set_new(o, "has_filter", json_boolean(i->filter_bits > 0));
 	json_object_set_new(o, "filter_sequence", json_integer((json_int_t)i->filter_sequence_rx));
 	json_object_set_new(o, "sent_sequence", json_integer((json_int_t)i->filter_sequence_tx));
@@ -453,30 +471,25 @@ add_filter(void *arg, const struct sl_router_peer_info *i)
 	json_object_set_new(o, "estimated_count",
 		i->filter_estimate < 0 ? json_null() : json_real(i->filter_estimate));
 	json_object_set_new(o, "merged", json_boolean(i->filter_merged));
-	json_array_append_new(l->list, o);
+	return o;
+}
+
+static bool
+show_filters(struct sl_show_job *job, const json_t *params)
+{
+	(void)params;
+	if (!job_names(job) || !job_rows(job, "peer_filters", sizeof(struct sl_router_peer_info),
+				       job->d->max_peers, render_filter))
+		return false;
+	sl_router_for_each_peer(job->d->router, note_peer, job);
+	return true;
 }
 
 static json_t *
-show_filters(struct sl_daemon *d, const json_t *params)
+render_route(const struct sl_show_job *job, const void *arg)
 {
-	struct names names;
-	struct peer_list l = {&names, json_array()};
-
-	(void)params;
-	if (!names_init(&names, d)) {
-		json_decref(l.list);
-		return NULL;
-	}
-	sl_router_for_each_peer(d->router, add_filter, &l);
-	free(names.rows);
-	return list_answer("peer_filters", l.list);
-}
-
-static void
-add_route(void *arg, const struct sl_route_info *r)
-{
+	const struct sl_route_info *r = arg;
 	static const char *const kinds[] = {"peer", "local", "no_coords", "no_route"};
-	struct peer_list *l = arg;
 	json_t *o = json_object();
 
 	json_object_set_new(o, "node_addr", sl_json_addr(&r->dest));
@@ -487,108 +500,206 @@ add_route(void *arg, const struct sl_route_info *r)
 	json_object_set_new(o, "idle_secs", json_integer(r->idle_s));
 	json_object_set_new(o, "next_hop", json_string(r->hop.kind < 4 ? kinds[r->hop.kind] : "?"));
 	if (r->hop.kind == SL_HOP_PEER) {
-		json_object_set_new(o, "via", name_of(l->names, r->hop.peer_id, NULL));
+		json_object_set_new(o, "via", name_of(job, r->hop.peer_id));
 		json_object_set_new(o, "mtu", json_integer(r->hop.mtu));
 		json_object_set_new(o, "congested", json_boolean(r->hop.congested));
 	}
-	json_array_append_new(l->list, o);
+	return o;
 }
 
 #define ROUTES_DEFAULT 1000
 #define ROUTES_MOST 100000
 
-static json_t *
-show_routes(struct sl_daemon *d, const json_t *params)
+static void
+note_route(void *arg, const struct sl_route_info *info)
+{
+	job_row(arg, info);
+}
+
+static bool
+show_routes(struct sl_show_job *job, const json_t *params)
 {
 	json_int_t max = json_integer_value(json_object_get(params, "max"));
 	struct sl_tree_info t;
-	struct names names;
-	struct peer_list l = {&names, json_array()};
-	json_t *o;
 
-	if (!names_init(&names, d)) {
-		json_decref(l.list);
-		return NULL;
-	}
 	max = max < 1 ? ROUTES_DEFAULT : max > ROUTES_MOST ? ROUTES_MOST : max;
-	sl_router_tree(d->router, &t);
-	sl_router_for_each_route(d->router, (uint32_t)max, add_route, &l);
-	free(names.rows);
-	o = list_answer("routes", l.list);
-	json_object_set_new(o, "count", json_integer(t.coord_entries));
-	json_object_set_new(o, "capacity", json_integer(t.coord_capacity));
-	return o;
+	if (!job_names(job) ||
+		!job_rows(job, "routes", sizeof(struct sl_route_info), (uint32_t)max, render_route))
+		return false;
+	sl_router_tree(job->d->router, &t);
+	sl_router_for_each_route(job->d->router, (uint32_t)max, note_route, job);
+	job->rest = json_object();
+	json_object_set_new(job->rest, "count", json_integer(t.coord_entries));
+	json_object_set_new(job->rest, "capacity", json_integer(t.coord_capacity));
+	return true;
 }
 
-/* --- requests ------------------------------------------------------------------------------- */
+/* --- requests ---------------------------------------------------------------------------- */
 
+/* Whole pages give an object, pages of rows prepare a job. */
 static const struct {
 	const char *command;
-	json_t *(*fn)(struct sl_daemon *d, const json_t *params);
-} commands[] = {{"show_status", show_status}, {"show_peers", show_peers},
-	{"show_links", show_links}, {"show_tree", show_tree}, {"show_filters", show_filters},
-	{"show_routes", show_routes}, {"show_ports", sl_show_ports},
-	{"show_workers", sl_show_workers}, {"show_drops", sl_show_drops},
-	{"show_neighbours", sl_show_neighbours}, {"show_counters", sl_show_counters},
-	{"show_crypto", sl_show_crypto}};
+	json_t *(*whole)(struct sl_daemon *d, const json_t *params);
+	bool (*rows)(struct sl_show_job *job, const json_t *params);
+} commands[] = {{"show_status", show_status, NULL}, {"show_peers", NULL, show_peers},
+	{"show_links", NULL, show_links}, {"show_tree", NULL, show_tree},
+	{"show_filters", NULL, show_filters}, {"show_routes", NULL, show_routes},
+	{"show_ports", sl_show_ports, NULL}, {"show_workers", sl_show_workers, NULL},
+	{"show_drops", sl_show_drops, NULL}, {"show_neighbours", sl_show_neighbours, NULL},
+	{"show_counters", sl_show_counters, NULL}, {"show_crypto", sl_show_crypto, NULL}};
 
-/* Takes the object; adds the newline. */
-static char *
-dump(json_t *o, size_t *len)
+static void
+append(struct sl_show_job *job, const char *text, size_t len)
 {
-	size_t size = o ? json_dumpb(o, NULL, 0, JSON_COMPACT) : 0;
-	char *text = size ? malloc(size + 1) : NULL;
+	if (job->len + len > job->room) {
+		size_t room = 2 * (job->len + len) + 1024;
+		char *more = job->failed ? NULL : realloc(job->text, room);
 
-	if (text) {
-		json_dumpb(o, text, size, JSON_COMPACT);
-		text[size] = '\n';
-		*len = size + 1;
+		if (!more) {
+			job->failed = true;
+			return;
+		}
+		job->text = more;
+		job->room = room;
 	}
-	json_decref(o);
-	return text;
+	memcpy(job->text + job->len, text, len);
+	job->len += len;
+}
+
+/* Takes the value. */
+static void
+append_json(struct sl_show_job *job, json_t *v, bool members_only)
+{
+	char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
+	size_t len = text ? strlen(text) : 0;
+
+	if (!text)
+		job->failed = true;
+	else if (!members_only)
+		append(job, text, len);
+	else if (len > 2) {
+		append(job, ",", 1);
+		append(job, text + 1, len - 2);
+	}
+	free(text);
+	json_decref(v);
+}
+
+static void
+append_error(struct sl_show_job *job, const char *message)
+{
+	append_json(job, json_pack("{s:s,s:s}", "status", "error", "message", message), false);
+	append(job, "\n", 1);
+}
+
+static void
+job_free(struct sl_show_job *job)
+{
+	free(job->text);
+	free(job->rows);
+	free(job->names);
+	free(job->router_rows);
+	json_decref(job->rest);
+	free(job);
 }
 
 char *
 sl_show_error(const char *message, size_t *out_len)
 {
-	json_t *o = json_object();
+	struct sl_show_job job = {.d = NULL};
 
-	json_object_set_new(o, "status", json_string("error"));
-	json_object_set_new(o, "message", json_string(message));
-	return dump(o, out_len);
+	append_error(&job, message);
+	*out_len = job.len;
+	return job.text;
 }
 
-char *
-sl_show_answer(struct sl_daemon *d, const char *line, size_t len, size_t *out_len)
+static void
+run_command(struct sl_show_job *job, unsigned i, const json_t *params)
 {
-	json_error_t error;
-	json_t *request, *data = NULL, *o;
-	const char *command;
-	char message[160];
+	static const char head[] = "{\"status\":\"ok\",\"data\":{\"";
 
-	if (!len)
-		return sl_show_error("empty request", out_len);
+	if (commands[i].whole) {
+		append_json(job,
+			json_pack("{s:s,s:o}", "status", "ok", "data",
+				commands[i].whole(job->d, params)),
+			false);
+		append(job, "\n", 1);
+	} else if (commands[i].rows(job, params)) {
+		append(job, head, sizeof(head) - 1);
+		append(job, job->key, strlen(job->key));
+		append(job, "\":[", 3);
+	} else {
+		job->failed = true;
+	}
+}
+
+struct sl_show_job *
+sl_show_begin(struct sl_daemon *d, const char *line, size_t len)
+{
+	struct sl_show_job *job = calloc(1, sizeof(*job));
+	const char *command;
+	json_error_t error;
+	json_t *request;
+	char message[160];
+	unsigned i = 0;
+
+	if (!job)
+		return NULL;
+	job->d = d;
+	if (!len) {
+		append_error(job, "empty request");
+		return job;
+	}
 	request = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
 	command = json_string_value(json_object_get(request, "command"));
+	while (command && i < sizeof(commands) / sizeof(commands[0]) &&
+		strcmp(commands[i].command, command))
+		i++;
 	if (!command) {
 		snprintf(message, sizeof(message), "invalid request: %.100s",
 			request ? "no command" : error.text);
-		json_decref(request);
-		return sl_show_error(message, out_len);
+		append_error(job, message);
+	} else if (i == sizeof(commands) / sizeof(commands[0])) {
+		snprintf(message, sizeof(message), "unknown command: %.100s", command);
+		append_error(job, message);
+	} else {
+		run_command(job, i, json_object_get(request, "params"));
 	}
-	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (strcmp(commands[i].command, command))
-			continue;
-		data = commands[i].fn(d, json_object_get(request, "params"));
-		json_decref(request);
-		if (!data)
-			return sl_show_error("out of memory", out_len);
-		o = json_object();
-		json_object_set_new(o, "status", json_string("ok"));
-		json_object_set_new(o, "data", data);
-		return dump(o, out_len);
-	}
-	snprintf(message, sizeof(message), "unknown command: %.100s", command);
 	json_decref(request);
-	return sl_show_error(message, out_len);
+	return job;
+}
+
+bool
+sl_show_step(struct sl_show_job *job)
+{
+	if (!job->key || job->failed)
+		return true;
+	for (unsigned n = 0; n < SL_SHOW_ROWS && job->next < job->count; n++) {
+		if (job->next)
+			append(job, ",", 1);
+		append_json(job, job->render(job, job->rows + job->row_size * job->next++), false);
+	}
+	if (job->next < job->count)
+		return false;
+	append(job, "]", 1);
+	if (job->rest) {
+		append_json(job, job->rest, true);
+		job->rest = NULL;
+	}
+	append(job, "}}\n", 3);
+	return true;
+}
+
+char *
+sl_show_end(struct sl_show_job *job, size_t *out_len)
+{
+	char *text = NULL;
+
+	if (!job->failed) {
+		text = job->text;
+		*out_len = job->len;
+		job->text = NULL;
+	}
+	job_free(job);
+	return text;
 }
