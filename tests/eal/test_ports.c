@@ -182,7 +182,7 @@ SL_TEST(ports, errors)
 
 	SL_EXPECT_LT(up_and_down("net_nosuch0", 1, 0, &error), 0);
 	SL_EXPECT_STR(error, "device cannot be attached");
-	SL_EXPECT_LT(up_and_down("net_null_t1", 1, 60000, &error), 0);
+	SL_EXPECT_LT(up_and_down("net_null_t1", 1, 20, &error), 0);
 	SL_EXPECT(error != NULL);
 	SL_EXPECT_EQ(up_and_down("net_null_t1", 1, 0, &error), 0);
 }
