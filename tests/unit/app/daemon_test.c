@@ -445,6 +445,95 @@ SL_TEST(daemon, profiles)
 	remove_dir();
 }
 
+/* Two daemons, one wire of shared memory: the pages have rows, and a goodbye is heard at once. */
+static pid_t
+start_one(const char *name, unsigned number, const char *role, const char *extra)
+{
+	char text[1024], config[32], control[32], log[32];
+	uint64_t end = now_ms() + 15000;
+	pid_t pid;
+	int fd;
+
+	snprintf(config, sizeof(config), "%s.yaml", name);
+	snprintf(control, sizeof(control), "%s.sock", name);
+	snprintf(log, sizeof(log), "%s.log", name);
+	snprintf(text, sizeof(text),
+		"node: {identity: {nsec: \"%064u\"}, control: {socket_path: %s}}\n"
+		"transports: {udp: {bind_addr: \"0.0.0.0:2121\"}}\n%s"
+		"dataplane:\n  idle_sleep_us: 200\n  pools: {mbufs: 4096}\n  memory: {huge_pages: "
+		"\"no\"}\n  ports:\n"
+		"    - {name: wire, device: "
+		"\"net_memif0,role=%s,id=0,socket=%s/memif.sock,socket-abstract=no\",\n"
+		"       addresses: [192.0.2.%u/24]}\n",
+		number, in_dir(control), extra, role, dir, number);
+	write_text(in_dir(config), text);
+	pid = start(log, SLUICED, "-c", in_dir(config), NULL);
+	while ((fd = dial(in_dir(control))) < 0 && now_ms() < end &&
+		waitpid(pid, NULL, WNOHANG) == 0)
+		poll(NULL, 0, 20);
+	SL_EXPECT_MSG(fd >= 0, "%s", output_of(log));
+	close(fd);
+	return pid;
+}
+
+/* Does page `page` of daemon `name` come to hold `text`? */
+static bool
+shows(const char *name, const char *page, const char *text, unsigned limit_ms)
+{
+	uint64_t end = now_ms() + limit_ms;
+	char control[32];
+
+	snprintf(control, sizeof(control), "%s.sock", name);
+	do {
+		if (RUN(SLUICECTL, "-s", in_dir(control), "-w", "show", page) == 0 &&
+			strstr(output_of("out"), text))
+			return true;
+		poll(NULL, 0, 50);
+	} while (now_ms() < end);
+	return false;
+}
+
+SL_TEST(daemon, two_of_them_meet)
+{
+	/* The keys of secrets 1 and 2. */
+	static const char one[] = "npub10xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqpkge6d";
+	static const char two[] = "npub1ccz8l9zpa47k6vz9gphftsrumpw80rjt3nhnefat4symjhrsnmjs38mnyd";
+	char peers[256];
+	uint64_t t;
+	pid_t a, b;
+
+	make_dir();
+	a = start_one("a", 1, "server", "");
+	snprintf(peers, sizeof(peers),
+		"peers: [{npub: %s, alias: one, addresses: [{transport: udp, addr: "
+		"\"192.0.2.1:2121\"}]}]\n",
+		one);
+	b = start_one("b", 2, "client", peers);
+	SL_EXPECT_MSG(
+		shows("b", "peers", " up ", 15000), "%s%s", output_of("out"), output_of("b.log"));
+	SL_EXPECT(strstr(output_of("out"), one) != NULL);
+	SL_EXPECT_MSG(shows("a", "peers", two, 5000), "%s", output_of("out"));
+	SL_EXPECT(strstr(output_of("out"), "inbound*") != NULL);
+	SL_EXPECT_MSG(shows("a", "links", "192.0.2.2:2121", 1000), "%s", output_of("out"));
+	SL_EXPECT_MSG(shows("b", "links", "192.0.2.1:2121", 1000), "%s", output_of("out"));
+	/* One is the root for the other, or the other way round. */
+	SL_EXPECT_MSG(shows("a", "tree", "parent ", 5000) || shows("b", "tree", "parent ", 5000),
+		"%s", output_of("out"));
+	SL_EXPECT_MSG(shows("a", "filters", " yes", 5000), "%s", output_of("out"));
+	SL_EXPECT_MSG(shows("b", "neighbours", "reachable", 1000), "%s", output_of("out"));
+	SL_EXPECT_MSG(shows("b", "drops", ": balanced", 1000), "%s", output_of("out"));
+	SL_EXPECT_MSG(shows("b", "workers", " yes", 1000), "%s", output_of("out"));
+	t = now_ms();
+	kill(a, SIGTERM);
+	SL_EXPECT_MSG(shows("b", "peers", "the peer disconnected", 2000), "%s", output_of("out"));
+	SL_EXPECT_LT(now_ms() - t, 2000);
+	SL_EXPECT_EQ(await(a, 5000), 0);
+	kill(b, SIGTERM);
+	SL_EXPECT_EQ(await(b, 5000), 0);
+	SL_EXPECT(strstr(output_of("b.log"), "link down, the peer said so") != NULL);
+	remove_dir();
+}
+
 static void
 npub_of(char out[80])
 {
