@@ -287,7 +287,13 @@ SL_TEST(daemon, every_page_and_leaving)
 			output_of("out"));
 		json_decref(o);
 	}
-	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "drops"), 0);
+	/* A worker that lost its CPU in the middle of a burst has counted half of it: one of a few looks adds up. */
+	for (int try = 0; try < 20; try++) {
+		SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "show", "drops"), 0);
+		if (strstr(output_of("out"), "balanced") != NULL)
+			break;
+		poll(NULL, 0, 50);
+	}
 	SL_EXPECT(strstr(output_of("out"), "balanced") != NULL);
 	SL_EXPECT_EQ(stat(in_dir("control.sock"), &st), 0);
 	SL_EXPECT_EQ(st.st_mode & 0777, 0660);
