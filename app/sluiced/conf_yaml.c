@@ -307,8 +307,8 @@ read_scalar(struct builder *b, struct fy_event *ev)
 	n->text = text;
 	n->text_len = len;
 	n->at = at;
-	/* An empty value has no token: it stands where its key does. */
-	if (!n->at.line)
+	/* An empty value stands nowhere, or where the parser noticed: its key says more. */
+	if (!n->at.line || (!len && !n->quoted && b->key))
 		n->at = b->key_at;
 	rc = attach(b, n);
 	if (rc)
