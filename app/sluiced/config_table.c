@@ -298,7 +298,7 @@ parse_aead(void *target, const char *text, char why[SL_WHY_SIZE])
 	for (const struct sl_aead_backend *const *b = sl_aead_backends(); *b; b++) {
 		if (!strcasecmp((*b)->name, text))
 			found = (*b)->name;
-		if (n < SL_WHY_SIZE)
+		if (n < SL_WHY_SIZE && strcmp((*b)->name, "auto") != 0)
 			n += snprintf(why + n, SL_WHY_SIZE - (size_t)n, ", %s", (*b)->name);
 	}
 	if (!found || strlen(found) >= SL_CONF_AEAD_SIZE)

@@ -5,13 +5,12 @@
 
 #include <sodium.h>
 
-/* Best first. */
-static const struct sl_aead_backend *const backends[] = {
-	&sl_aead_ipsec_mb,
+/* The one that chooses for every burst, then best first. */
+static const struct sl_aead_backend *const backends[] = {&sl_aead_auto,
 #ifdef AEAD_AVX512
 	&sl_aead_avx512,
 #endif
-	&sl_aead_sodium, NULL};
+	&sl_aead_ipsec_mb, &sl_aead_sodium, NULL};
 
 const struct sl_aead_backend *const *sl_aead_backends(void)
 {
@@ -20,17 +19,15 @@ const struct sl_aead_backend *const *sl_aead_backends(void)
 
 const struct sl_aead_backend *sl_aead_backend_find(const char *name)
 {
-	bool is_auto = strcmp(name, "auto") == 0;
-
 	for (unsigned i = 0; backends[i]; i++) {
-		if (is_auto ? !backends[i]->usable() : strcmp(backends[i]->name, name) != 0)
+		if (strcmp(backends[i]->name, name) != 0)
 			continue;
-		if (is_auto || backends[i]->usable())
+		if (backends[i]->usable())
 			return backends[i];
 		errno = ENOTSUP;
 		return NULL;
 	}
-	errno = is_auto ? ENOTSUP : ENOENT;
+	errno = ENOENT;
 	return NULL;
 }
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ChaCha20-Poly1305 across packets with AVX-512: sixteen blocks of any packets a step, Poly1305 of eight packets a
- * vector. docs/aead-engine.md explains it.
+ * ChaCha20-Poly1305 across packets with AVX-512: sixteen blocks of any packets a step, Poly1305 of
+ *eight packets a vector. docs/aead-engine.md explains it.
  *
- * A burst is worked off in chunks of up to 64 packets. A chunk's packets are sorted by their number of blocks and stand
- * at "positions" from then on:
+ * A burst is worked off in chunks of up to 64 packets. A chunk's packets are sorted by their number
+ *of blocks and stand at "positions" from then on:
  *
- *	groups  sixteen positions each: lane = packet for as many steps as the shortest of the sixteen has blocks
- *	pool    all blocks that are left, and all of the packets behind the last full group, as one long row, which is cut
- *		into 32 (or 16) runs of equal length; a lane works off its run and changes keys where the run enters
- *		another packet
+ *	groups  sixteen positions each: lane = packet for as many steps as the shortest of the
+ *sixteen has blocks pool    all blocks that are left, and all of the packets behind the last full
+ *group, as one long row, which is cut into 32 (or 16) runs of equal length; a lane works off its
+ *run and changes keys where the run enters another packet
  *
- * Both come down to units (sixteen lanes, a step), which are computed two at a time whatever they belong to. Poly1305
- * then takes the positions by eights.
+ * Both come down to units (sixteen lanes, a step), which are computed two at a time whatever they
+ *belong to. Poly1305 then takes the positions by eights.
  *
- * Lengths, addresses and the outcome of authentication steer the course of a chunk; keys, texts and tags do not.
+ * Lengths, addresses and the outcome of authentication steer the course of a chunk; keys, texts and
+ *tags do not.
  */
 #include <assert.h>
 #include <errno.h>
@@ -36,18 +37,19 @@ struct piece {
 	uint32_t position, block, count;
 };
 
-/* What a lane of the pool has before it. */
+/* What a lane of the pool has before it: the piece it is in or about to enter. */
 struct run {
-	uint32_t piece, done; /* where in the row of pieces */
-	uint32_t left;	      /* blocks */
-	bool fresh;	      /* its key is not set */
+	uint32_t piece, done; /* blocks of that piece that are behind it */
+	uint32_t end;	      /* the step behind its last one */
+	bool entering;
 };
 
 struct group {
 	struct chacha_lanes lanes;
 	uint32_t blocks; /* of the shortest */
 	uint32_t masked; /* from this step on some lane has less than 64 bytes */
-	uint64_t whole[CHACHA_LANES], tail[CHACHA_LANES]; /* masks before the last step, and of it */
+	uint64_t whole[CHACHA_LANES],
+		tail[CHACHA_LANES]; /* masks before the last step, and of it */
 };
 
 /* What the units of a chunk do. */
@@ -64,10 +66,10 @@ struct chunk {
 	uint32_t group, step; /* the next unit of a group */
 	uint32_t unit, units; /* the same of the pool */
 	uint32_t pieces;
-	uint16_t order[CHUNK];	 /* position -> op */
-	uint32_t blocks[CHUNK];	 /* text blocks, by position */
-	bool good[CHUNK];	 /* by position */
-	bool even;		 /* all of one length */
+	uint16_t order[CHUNK];	/* position -> op */
+	uint32_t blocks[CHUNK]; /* text blocks, by position */
+	bool good[CHUNK];	/* by position */
+	bool even;		/* all of one length */
 	bool all_good;
 	bool pooled; /* the pool has been used */
 	struct piece piece[PIECES];
@@ -79,6 +81,8 @@ struct chunk {
 	struct group grouped[GROUPS];
 	struct chacha_lanes pool[2];
 	uint64_t pool_mask[2][CHACHA_LANES];
+	uint32_t event[2][CHACHA_LANES]
+		__attribute__((aligned(64))); /* the step at which a lane's inputs change */
 };
 
 struct sl_aead_ctx {
@@ -89,15 +93,45 @@ struct sl_aead_ctx {
 	struct sl_aead_op spare[SL_AEAD_BURST_MAX];
 };
 
-static inline const struct sl_aead_op *
-at_position(const struct chunk *c, uint32_t position)
+static inline const struct sl_aead_op *at_position(const struct chunk *c, uint32_t position)
 {
 	return &c->ops[c->order[position]];
 }
 
-/* Longest first. */
-static void
-sort(struct chunk *c)
+/*
+ * Longest first: a packet's position is the number of packets that go before it, counted for
+ * sixteen of them at a time. Nothing to predict, which an ordinary sort of so few would spend most
+ * of its time on.
+ */
+static void sort(struct chunk *c)
+{
+	uint32_t rank[CHUNK] __attribute__((aligned(64))), key[CHUNK] __attribute__((aligned(64)));
+
+	/* Distinct: of equal packets the earlier one goes first. */
+	for (uint32_t i = 0; i < c->n; i++) {
+		uint32_t blocks = (uint32_t)(((uint64_t)c->ops[i].text_len + 63) / 64);
+
+		key[i] = (blocks < (1u << 26) - 1 ? blocks : (1u << 26) - 1) << 6 | (63 - i);
+	}
+	memset(key + c->n, 0, (CHUNK - c->n) * sizeof(key[0]));
+	for (uint32_t v = 0; v < c->n; v += 16) {
+		__m512i own = _mm512_load_si512(&key[v]), before = _mm512_setzero_si512();
+
+		for (uint32_t i = 0; i < c->n; i++) {
+			__mmask16 k = _mm512_cmpgt_epu32_mask(_mm512_set1_epi32((int)key[i]), own);
+
+			before = _mm512_mask_add_epi32(before, k, before, _mm512_set1_epi32(1));
+		}
+		_mm512_store_si512(&rank[v], before);
+	}
+	for (uint32_t i = 0; i < c->n; i++) {
+		c->order[rank[i]] = (uint16_t)i;
+		c->blocks[rank[i]] = (uint32_t)(((uint64_t)c->ops[i].text_len + 63) / 64);
+	}
+}
+
+/* Positions of the packets; where all are of one length, as they came. */
+static void arrange(struct chunk *c)
 {
 	uint32_t len = c->ops[0].text_len, differ = 0;
 
@@ -107,32 +141,19 @@ sort(struct chunk *c)
 		differ |= c->ops[i].text_len ^ len;
 	}
 	c->even = differ == 0;
-	if (c->even)
-		return;
-	for (uint32_t i = 1; i < c->n; i++) {
-		uint32_t blocks = c->blocks[i], j = i;
-		uint16_t op = c->order[i];
-
-		for (; j > 0 && c->blocks[j - 1] < blocks; j--) {
-			c->blocks[j] = c->blocks[j - 1];
-			c->order[j] = c->order[j - 1];
-		}
-		c->blocks[j] = blocks;
-		c->order[j] = op;
-	}
+	if (!c->even)
+		sort(c);
 }
 
 /* The bytes of text block b (from 1) of a packet. */
-static inline uint64_t
-block_mask(uint32_t text_len, uint32_t b)
+static inline uint64_t block_mask(uint32_t text_len, uint32_t b)
 {
 	uint32_t left = text_len - 64 * (b - 1);
 
 	return left >= 64 ? UINT64_MAX : UINT64_MAX >> (64 - left);
 }
 
-static void
-groups_init(struct chunk *c)
+static void groups_init(struct chunk *c)
 {
 	const uint8_t *key[CHUNK];
 
@@ -153,9 +174,9 @@ groups_init(struct chunk *c)
 	}
 }
 
-/* Once it is known which packets are worked on: how far the group goes and what its last step may touch. */
-static void
-group_masks(struct chunk *c, struct group *g, uint32_t first)
+/* Once it is known which packets are worked on: how far the group goes and what its last step may
+ * touch. */
+static void group_masks(struct chunk *c, struct group *g, uint32_t first)
 {
 	bool dead = false;
 	uint64_t all = UINT64_MAX;
@@ -183,8 +204,8 @@ group_masks(struct chunk *c, struct group *g, uint32_t first)
 	g->masked = dead ? 1 : all == UINT64_MAX ? UINT32_MAX : g->blocks;
 }
 
-static void
-add_piece(struct chunk *c, uint32_t position, uint32_t block, uint32_t count, uint32_t *total)
+static void add_piece(
+	struct chunk *c, uint32_t position, uint32_t block, uint32_t count, uint32_t *total)
 {
 	if (count == 0)
 		return;
@@ -193,8 +214,7 @@ add_piece(struct chunk *c, uint32_t position, uint32_t block, uint32_t count, ui
 }
 
 /* Collects what the groups leave over and cuts it into runs. */
-static void
-pool_init(struct chunk *c)
+static void pool_init(struct chunk *c)
 {
 	uint32_t total = 0, length[2], piece = 0, done = 0;
 
@@ -223,6 +243,7 @@ pool_init(struct chunk *c)
 		left = left < total ? left : total;
 		total -= left;
 		c->run[l] = (struct run){piece, done, left, true};
+		c->event[l / CHACHA_LANES][l % CHACHA_LANES] = 0;
 		while (left > 0) {
 			uint32_t here = c->piece[piece].count - done;
 
@@ -237,51 +258,75 @@ pool_init(struct chunk *c)
 	}
 }
 
-/* Makes the sixteen lanes of a set ready for their next block each. */
-static void
-pool_step(struct sl_aead_ctx *ctx, uint32_t set, uint32_t step)
+/* A lane without work, from `step` on: it may not wander off, so it is told again at every step. */
+static void pool_rest(struct sl_aead_ctx *ctx, uint32_t set, uint32_t lane, uint32_t step)
+{
+	struct chunk *c = &ctx->chunk;
+
+	c->pool_mask[set][lane] = 0;
+	c->pool[set].text[lane] = (uintptr_t)ctx->idle - (uintptr_t)64 * step;
+	c->event[set][lane] = step + 1;
+}
+
+/* A lane enters a piece, or comes to the block of a packet that is not whole. */
+static void pool_event(struct sl_aead_ctx *ctx, uint32_t set, uint32_t lane, uint32_t step)
 {
 	struct chunk *c = &ctx->chunk;
 	struct chacha_lanes *lanes = &c->pool[set];
-	bool changed = false;
+	struct run *r = &c->run[set * CHACHA_LANES + lane];
+	const struct piece *p = &c->piece[r->piece];
+	const struct sl_aead_op *op;
+	uint32_t block, left, next;
 
-	for (uint32_t l = 0; l < CHACHA_LANES; l++) {
-		struct run *r = &c->run[set * CHACHA_LANES + l];
-		const struct piece *p = &c->piece[r->piece];
-		const struct sl_aead_op *op;
-		uint32_t block;
-
-		if (r->left == 0) {
-			c->pool_mask[set][l] = 0;
-			lanes->text[l] = (uintptr_t)ctx->idle - (uintptr_t)64 * step;
-			continue;
-		}
-		op = at_position(c, p->position);
-		block = p->block + r->done;
-		if (r->fresh || r->done == 0) {
-			/* The counter and the address of step 0, which this lane may never have been at. */
-			chacha_set_key(lanes, l, op->key, op->counter);
-			lanes->block[l] = block - step;
-			lanes->text[l] = (block == 0 ? (uintptr_t)c->pool_key[p->position] :
-						       (uintptr_t)op->text + (uintptr_t)64 * (block - 1)) -
-					 (uintptr_t)64 * step;
-			r->fresh = false;
-			changed = true;
-		}
-		c->pool_mask[set][l] = block == 0 ? UINT32_MAX : block_mask(op->text_len, block);
-		r->left--;
-		r->done++;
-		if (r->done == p->count) {
-			r->piece++;
-			r->done = 0;
-		}
+	if (step >= r->end) {
+		pool_rest(ctx, set, lane, step);
+		return;
 	}
-	if (changed)
-		chacha_begin(lanes);
+	op = at_position(c, p->position);
+	left = p->count - r->done;
+	block = p->block + r->done;
+	if (r->entering) {
+		/* The counter and the address of step 0, which this lane may never have been at. */
+		chacha_set_key(lanes, lane, op->key, op->counter);
+		lanes->block[lane] = block - step;
+		lanes->text[lane] =
+			(block == 0 ? (uintptr_t)c->pool_key[p->position]
+				    : (uintptr_t)op->text + (uintptr_t)64 * (block - 1)) -
+			(uintptr_t)64 * step;
+	}
+	/* Every piece of text ends with its packet. */
+	c->pool_mask[set][lane] = block == 0  ? UINT32_MAX
+				  : left == 1 ? block_mask(op->text_len, block)
+					      : UINT64_MAX;
+	r->entering = left == 1;
+	if (left > 1) {
+		r->done += left - 1;
+		next = step + left - 1;
+	} else {
+		r->piece++;
+		r->done = 0;
+		next = step + 1;
+	}
+	c->event[set][lane] = next < r->end ? next : r->end;
 }
 
-static bool
-next_unit(struct sl_aead_ctx *ctx, struct chacha_unit *u)
+/* Makes the sixteen lanes of a set ready for their next block each. */
+static void pool_step(struct sl_aead_ctx *ctx, uint32_t set, uint32_t step)
+{
+	struct chunk *c = &ctx->chunk;
+	uint32_t lanes = _mm512_cmpeq_epi32_mask(
+		_mm512_load_si512(c->event[set]), _mm512_set1_epi32((int)step));
+
+	if (lanes == 0)
+		return;
+	do {
+		pool_event(ctx, set, (uint32_t)__builtin_ctz(lanes), step);
+		lanes &= lanes - 1;
+	} while (lanes != 0);
+	chacha_begin(&c->pool[set]);
+}
+
+static bool next_unit(struct sl_aead_ctx *ctx, struct chacha_unit *u)
 {
 	struct chunk *c = &ctx->chunk;
 
@@ -293,7 +338,9 @@ next_unit(struct sl_aead_ctx *ctx, struct chacha_unit *u)
 			u->keys = &c->keys[2 * c->group];
 			u->mask = c->step < g->blocks ? g->whole : g->tail;
 			u->step = c->step;
-			u->out = c->step == 0 ? CHACHA_KEYS : c->step < g->masked ? CHACHA_FULL : CHACHA_MASKED;
+			u->out = c->step == 0	       ? CHACHA_KEYS
+				 : c->step < g->masked ? CHACHA_FULL
+						       : CHACHA_MASKED;
 			c->step++;
 			return true;
 		}
@@ -310,8 +357,7 @@ next_unit(struct sl_aead_ctx *ctx, struct chacha_unit *u)
 	return true;
 }
 
-static void
-run_phase(struct sl_aead_ctx *ctx, enum phase phase)
+static void run_phase(struct sl_aead_ctx *ctx, enum phase phase)
 {
 	struct chunk *c = &ctx->chunk;
 	struct chacha_unit u, v;
@@ -342,8 +388,7 @@ run_phase(struct sl_aead_ctx *ctx, enum phase phase)
 	}
 }
 
-static void
-chunk_init(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, uint32_t n)
+static void chunk_init(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, uint32_t n)
 {
 	struct chunk *c = &ctx->chunk;
 
@@ -353,13 +398,12 @@ chunk_init(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, uint32_t n)
 	c->all_good = true;
 	c->pooled = false;
 	memset(c->good, true, sizeof(c->good));
-	sort(c);
+	arrange(c);
 	groups_init(c);
 }
 
 /* Sixteen packets of one shape at once, from `first` on. */
-static bool
-tags_even(struct chunk *c, uint32_t first, bool in_place)
+static bool tags_even(struct chunk *c, uint32_t first, bool in_place)
 {
 	uint64_t start[2 * POLY_LANES];
 	uint8_t *tag[2 * POLY_LANES];
@@ -369,7 +413,8 @@ tags_even(struct chunk *c, uint32_t first, bool in_place)
 	for (uint32_t l = 0; l < 2 * POLY_LANES; l++) {
 		const struct sl_aead_op *op = at_position(c, first + l);
 
-		differ |= (op->text_len ^ len) | ((uintptr_t)op->text - (uintptr_t)op->aad - SL_AEAD_AAD_BYTES);
+		differ |= (op->text_len ^ len) |
+			  ((uintptr_t)op->text - (uintptr_t)op->aad - SL_AEAD_AAD_BYTES);
 		start[l] = (uintptr_t)op->aad;
 		tag[l] = in_place ? op->text + len : c->tag[first + l];
 	}
@@ -380,15 +425,15 @@ tags_even(struct chunk *c, uint32_t first, bool in_place)
 }
 
 /* Tags behind the texts, or into the chunk to be compared. */
-static void
-chunk_tags(struct sl_aead_ctx *ctx, bool in_place)
+static void chunk_tags(struct sl_aead_ctx *ctx, bool in_place)
 {
 	struct chunk *c = &ctx->chunk;
 
 	for (uint32_t first = 0; first < c->n; first += POLY_LANES) {
 		struct poly_job job;
 
-		if (first % (2 * POLY_LANES) == 0 && c->n - first >= 2 * POLY_LANES && tags_even(c, first, in_place)) {
+		if (first % (2 * POLY_LANES) == 0 && c->n - first >= 2 * POLY_LANES &&
+			tags_even(c, first, in_place)) {
 			first += POLY_LANES;
 			continue;
 		}
@@ -406,22 +451,19 @@ chunk_tags(struct sl_aead_ctx *ctx, bool in_place)
 	}
 }
 
-static inline void
-wipe_rows(void *rows, size_t bytes)
+static inline void wipe_rows(void *rows, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i += 64)
 		_mm512_store_si512((uint8_t *)rows + i, _mm512_setzero_si512());
 }
 
-static inline void
-wipe_lanes(struct chacha_lanes *lanes)
+static inline void wipe_lanes(struct chacha_lanes *lanes)
 {
 	wipe_rows(lanes->key, sizeof(lanes->key));
 	wipe_rows(lanes->begun, sizeof(lanes->begun));
 }
 
-static void
-chunk_wipe(struct chunk *c)
+static void chunk_wipe(struct chunk *c)
 {
 	size_t vectors = (c->n + POLY_LANES - 1) / POLY_LANES;
 
@@ -437,8 +479,7 @@ chunk_wipe(struct chunk *c)
 	__asm__ volatile("" : : "r"(c) : "memory");
 }
 
-static void
-seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	struct chunk *c = &ctx->chunk;
 
@@ -452,8 +493,7 @@ seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 }
 
 /* No branch on how many bytes agree. */
-static inline bool
-tag_equal(const uint8_t *a, const uint8_t *b)
+static inline bool tag_equal(const uint8_t *a, const uint8_t *b)
 {
 	uint64_t a0, a1, b0, b1;
 
@@ -464,8 +504,7 @@ tag_equal(const uint8_t *a, const uint8_t *b)
 	return ((a0 ^ b0) | (a1 ^ b1)) == 0;
 }
 
-static unsigned
-open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	struct chunk *c = &ctx->chunk;
 	unsigned good = 0;
@@ -490,8 +529,7 @@ open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 	return good == n ? n : aead_partition(ops, n, ctx->ok, ctx->spare);
 }
 
-static struct sl_aead_ctx *
-create(unsigned max_burst)
+static struct sl_aead_ctx *create(unsigned max_burst)
 {
 	struct sl_aead_ctx *ctx;
 
@@ -507,8 +545,7 @@ create(unsigned max_burst)
 	return ctx;
 }
 
-static void
-destroy(struct sl_aead_ctx *ctx)
+static void destroy(struct sl_aead_ctx *ctx)
 {
 	if (!ctx)
 		return;
@@ -516,8 +553,8 @@ destroy(struct sl_aead_ctx *ctx)
 	free(ctx);
 }
 
-void
-aead_avx512_poly(uint8_t (*tag)[16], const uint8_t (*key)[32], const struct sl_aead_op *ops, unsigned n)
+void aead_avx512_poly(
+	uint8_t (*tag)[16], const uint8_t (*key)[32], const struct sl_aead_op *ops, unsigned n)
 {
 	static const uint8_t idle[64];
 	struct poly_job job;

@@ -10,18 +10,23 @@ extern const struct sl_aead_backend sl_aead_sodium;
 extern const struct sl_aead_backend sl_aead_ipsec_mb;
 extern const struct sl_aead_backend sl_aead_ipsec_mb_avx2, sl_aead_ipsec_mb_sse;
 
+extern const struct sl_aead_backend sl_aead_auto;
 /* Our own, across packets (docs/aead-engine.md), where the build has them. */
 #ifdef AEAD_AVX512
 extern const struct sl_aead_backend sl_aead_avx512;
 bool aead_avx512_usable(void);
-/* Poly1305 alone of up to eight ops (their key and counter are not looked at) with one-time keys; tag has room for 8. */
-void aead_avx512_poly(uint8_t (*tag)[16], const uint8_t (*key)[32], const struct sl_aead_op *ops, unsigned n);
+/* Poly1305 alone of up to eight ops (their key and counter are not looked at) with one-time keys;
+ * tag has room for 8. */
+void aead_avx512_poly(
+	uint8_t (*tag)[16], const uint8_t (*key)[32], const struct sl_aead_op *ops, unsigned n);
 #endif
 
-/* What the self-test compares: 0, 0 when a backend does not open what it sealed or opens what it should not. */
+/* What the self-test compares: 0, 0 when a backend does not open what it sealed or opens what it
+ * should not. */
 #define AEAD_SELFTEST_0 0xaeac80c1485b22cd
 #define AEAD_SELFTEST_1 0x9f238b312d12b4af
-void aead_selftest_fold(uint64_t answer[2], const struct sl_aead_backend *b, struct sl_aead_ctx *ctx);
+void aead_selftest_fold(
+	uint64_t answer[2], const struct sl_aead_backend *b, struct sl_aead_ctx *ctx);
 
 /* 4 zero bytes, then the counter little endian. */
 static inline void aead_nonce(uint8_t nonce[12], uint64_t counter)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which of our own engines may run here: the instruction set (with the operating system's consent to its registers),
- * then known answers, once per process. An engine that fails them is not usable, so nothing will ever choose it.
+ * Which of our own engines may run here: the instruction set (with the operating system's consent
+ * to its registers), then known answers, once per process. An engine that fails them is not usable,
+ * so nothing will ever choose it.
  *
  * Compiled for the baseline: nothing here may need what it asks for.
  */
@@ -11,8 +12,8 @@
 #include <stdlib.h>
 
 /*
- * The tags of PACKETS packets of different lengths, folded into 16 bytes: computed with libsodium, and held to it by
- * the unit tests. A wrong byte of text shows in the tag over it.
+ * The tags of PACKETS packets of different lengths, folded into 16 bytes: computed with libsodium,
+ * and held to it by the unit tests. A wrong byte of text shows in the tag over it.
  */
 #define PACKETS 50u
 #define LEN_MAX 1500u
@@ -23,16 +24,14 @@ struct packet {
 	uint8_t aad[SL_AEAD_AAD_BYTES], text[LEN_MAX + SL_AEAD_TAG_BYTES], key[SL_AEAD_KEY_BYTES];
 };
 
-static uint8_t
-byte_of(uint32_t packet, uint32_t i)
+static uint8_t byte_of(uint32_t packet, uint32_t i)
 {
 	uint32_t x = (packet + 1) * 2654435761u + i * 2246822519u;
 
 	return (uint8_t)((x ^ x >> 13) * 3266489917u >> 24);
 }
 
-static void
-fill(struct packet *p, struct sl_aead_op *op, uint32_t i)
+static void fill(struct packet *p, struct sl_aead_op *op, uint32_t i)
 {
 	for (uint32_t k = 0; k < sizeof(*p); k++)
 		((uint8_t *)p)[k] = byte_of(i, k);
@@ -46,8 +45,8 @@ fill(struct packet *p, struct sl_aead_op *op, uint32_t i)
 	};
 }
 
-void
-aead_selftest_fold(uint64_t answer[2], const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
+void aead_selftest_fold(
+	uint64_t answer[2], const struct sl_aead_backend *b, struct sl_aead_ctx *ctx)
 {
 	struct packet *p = malloc(PACKETS * sizeof(*p));
 	struct sl_aead_op ops[PACKETS];
@@ -82,8 +81,7 @@ aead_selftest_fold(uint64_t answer[2], const struct sl_aead_backend *b, struct s
 
 enum verdict { UNKNOWN, PASSED, FAILED };
 
-static bool
-self_test(const struct sl_aead_backend *b, atomic_int *verdict)
+static bool self_test(const struct sl_aead_backend *b, atomic_int *verdict)
 {
 	int v = atomic_load_explicit(verdict, memory_order_acquire);
 
@@ -102,15 +100,15 @@ self_test(const struct sl_aead_backend *b, atomic_int *verdict)
 }
 
 #ifdef AEAD_AVX512
-bool
-aead_avx512_usable(void)
+bool aead_avx512_usable(void)
 {
 	static atomic_int verdict;
 
-	/* The compiler's support library asks XGETBV too: registers that the system does not save do not count. */
+	/* The compiler's support library asks XGETBV too: registers that the system does not save
+	 * do not count. */
 	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
 	       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-	       __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("bmi2") &&
-	       self_test(&sl_aead_avx512, &verdict);
+	       __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("avx512vbmi2") &&
+	       __builtin_cpu_supports("bmi2") && self_test(&sl_aead_avx512, &verdict);
 }
 #endif

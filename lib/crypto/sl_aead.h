@@ -37,8 +37,9 @@ struct sl_aead_op {
 struct sl_aead_ctx; /* each backend's own */
 
 struct sl_aead_backend {
-	const char *name;     /* "ipsec-mb", "sodium" */
-	bool (*usable)(void); /* does this CPU and build have it */
+	const char *name; /* "ipsec-mb", "sodium" */
+	bool (*usable)(
+		void); /* does this CPU and build have it; our own engines: known answers too */
 	/* max_burst <= SL_AEAD_BURST_MAX: the most ops one call will bring. NULL and errno. */
 	struct sl_aead_ctx *(*create)(unsigned max_burst);
 	void (*destroy)(struct sl_aead_ctx *ctx);
@@ -52,10 +53,10 @@ struct sl_aead_backend {
 	unsigned (*open)(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n);
 };
 
-/* NULL-terminated, best first. */
+/* NULL-terminated: "auto", which chooses for every burst by what was measured, then best first. */
 const struct sl_aead_backend *const *sl_aead_backends(void);
-/* By name; "auto" gives the best usable one. NULL with errno ENOENT (no such name) or ENOTSUP (not
- * on this CPU). */
+/* By name. NULL with errno ENOENT (no such name) or ENOTSUP (not on this CPU, or its self-test has
+ * failed). */
 const struct sl_aead_backend *sl_aead_backend_find(const char *name) SL_MUST_CHECK;
 
 /* One message, any length of associated data, explicit 12-byte nonce: for handshakes. out has len +

@@ -20,6 +20,7 @@ static const struct sl_aead_backend *const all[] = {
 #ifdef AEAD_AVX512
 	&sl_aead_avx512,
 #endif
+	&sl_aead_auto,
 	&sl_aead_ipsec_mb, &sl_aead_ipsec_mb_avx2, &sl_aead_ipsec_mb_sse, &sl_aead_sodium};
 #define BACKENDS (sizeof(all) / sizeof(all[0]))
 
@@ -118,7 +119,7 @@ SL_TEST(aead, list_and_names)
 				SL_EXPECT(!list[i]->usable());
 	}
 	SL_ASSERT(n >= 2);
-	SL_EXPECT(list[0] == &sl_aead_ipsec_mb && list[n - 1] == &sl_aead_sodium);
+	SL_EXPECT(list[0] == &sl_aead_auto && list[n - 1] == &sl_aead_sodium);
 	SL_EXPECT(sl_aead_backend_find("sodium") == &sl_aead_sodium);
 	static const char *const unknown[] = {
 		"", "Sodium", "sodium ", "ipsec", "ipsec-mb-avx2", "AUTO"};
