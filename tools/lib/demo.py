@@ -34,6 +34,7 @@ class Relay:
         rows = workers.get("workers") or []
         self.known = bool(page_drops)
         self.balanced = bool(drops.get("balanced"))
+        self.outside = drops.get("outside") or {}
         self.drops = {k: v for k, v in (drops.get("drops") or {}).items() if v}
         self.rx, self.tx, self.punt, self.local, self.handoff = (
             drops.get(k, sum(w.get(k, 0) for w in rows)) for k in ("rx", "tx", "punt", "local", "handoff"))
@@ -97,6 +98,15 @@ def verdict(ends, relay, args, mode, seconds):
     say(f"  relay: rx {number(relay.rx)} = tx {number(relay.tx)} + to control {number(relay.punt)} + local "
         f"{number(relay.local)} + drops {number(sum(relay.drops.values()))}: "
         f"{'balanced' if relay.balanced else 'NOT BALANCED'}; drops: {drops}")
+    if not ok:
+        # Where it may have gone, beyond the worker's own reasons.
+        for n in "ab":
+            e = ends[n]
+            say(f"  end node {n.upper()}: {e['not_sent']} due but not sent, link lost {e['links_lost']} times, longest silence "
+                f"{e['longest_gap_ms']:.0f} ms, {e['signals']} signals from the mesh, {e['foreign']} foreign payloads")
+        outside = {k: v for k, v in relay.outside.items() if v}
+        say(f"  relay, outside its workers: {outside or 'nothing lost'}")
+        result["outside"] = outside
     ok = ok and relay.balanced
     result["intact"] = ok
     say(f"\n{'ALL IS WELL: every payload arrived intact and the counts balance' if ok else 'NOT WELL, see above'}")
@@ -137,8 +147,9 @@ def namespaces(args):
         nodes = {n: stage.end_node(n, seconds=args.seconds, rate=args.rate, size=args.size, udp_mtu=udp_mtu)
                  for n in "ab"}
         started = time.monotonic()
-        while not all((p.last() or {}).get("state") == "running" for p in nodes.values()):
-            if time.monotonic() - started > LINK_TIMEOUT or not all(p.alive() for p in (sluiced, *nodes.values())):
+        while not all((p.last() or {}).get("state") in ("running", "ending", "done") for p in nodes.values()):
+            if time.monotonic() - started > LINK_TIMEOUT or not sluiced.alive() or \
+                    not all(p.alive() or p.last() for p in nodes.values()):
                 explain("the end nodes did not reach each other", sluiced, *nodes.values())
             time.sleep(0.05)
         say(f"links up, both directions proven; {number(args.rate)} payloads of {args.size} bytes a second each way for "

@@ -9,8 +9,10 @@ Python gets to see; install() turns signals into one.
 """
 import atexit
 import collections
+import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -53,6 +55,22 @@ def sh(*args, check=True):
     return r.stdout
 
 
+LIBC = ctypes.CDLL(None)
+
+
+def end_with_parent():
+    """In a child: SIGTERM comes when we are gone, however we went."""
+    LIBC.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def sweep():
+    """Takes away namespaces of labs whose program was killed before it could."""
+    for line in sh("ip", "netns", "list", check=False).splitlines():
+        m = re.match(r"sl-[arb]-([0-9a-f]+)\b", line)
+        if m and not os.path.exists(f"/proc/{int(m.group(1), 16)}"):
+            sh("ip", "netns", "del", m.group(0), check=False)
+
+
 def install():
     """Ends the program, and so the lab, in good order on the usual signals."""
     def on_signal(sig, _frame):
@@ -82,7 +100,7 @@ class Process:
             cmd += ["nice", "-n", str(nice)]
         with open(self.log_path, "ab") as log:
             self.child = subprocess.Popen(cmd + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
-                                          text=True, errors="replace")
+                                          text=True, errors="replace", preexec_fn=end_with_parent)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -140,6 +158,7 @@ class Lab:
         self._closed = False
         atexit.register(self.close)
         try:
+            sweep()
             self._namespaces()
         except BaseException:
             self.close()
