@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_eth_ring.h>
@@ -343,7 +344,12 @@ static void eal_start(char *program)
 	int argc = 1;
 	cpu_set_t set;
 	int cpu[2] = {-1, -1}, found = 0;
+	static const char *const made[] = {"/dpdk/rte", "/dpdk", "", NULL};
+	char runtime[] = "/tmp/sl-ring-demo-XXXXXX", path[64];
 
+	/* EAL wants a directory of its own even when it keeps nothing in it; /tmp/dpdk may be another user's. */
+	if (!mkdtemp(runtime) || setenv("XDG_RUNTIME_DIR", runtime, 1))
+		die("a directory for EAL", errno);
 	if (sched_getaffinity(0, sizeof(set), &set))
 		die("CPU affinity", errno);
 	for (int c = 0; c < CPU_SETSIZE && found < 2; c++)
@@ -356,6 +362,10 @@ static void eal_start(char *program)
 	argv[argc++] = lcores;
 	if (rte_eal_init(argc, argv) < 0)
 		die("EAL does not start", rte_errno);
+	for (const char *const *p = made; *p; p++) {
+		snprintf(path, sizeof(path), "%s%s", runtime, *p);
+		(void)rmdir(path);
+	}
 }
 
 int main(int argc, char **argv)
