@@ -6,8 +6,8 @@
  * and commit (after it has authenticated), so that a forged counter never moves the window.
  *
  * Kept as a ring of words indexed by counter, as RFC 6479 describes it, so that a jump clears words
- * and shifts nothing. The ring has one word more than the window needs; the answers are those of an
- * exact window of 2048. Writer: the session's owner worker alone. Readers: statistics, relaxed.
+ * and shifts nothing. The window spans 33 words at most; the answers are those of an exact window of
+ * 2048. Writer: the session's owner worker alone. Readers: statistics, relaxed.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 #define SL_REPLAY_WINDOW 2048u
-#define SL_REPLAY_WORDS 64u /* power of two > 2048 / 64 */
+#define SL_REPLAY_WORDS 64u /* a power of two, 33 at least */
 
 struct sl_replay {
 	uint64_t highest; /* 0 at start */

@@ -130,15 +130,6 @@ we_are_smaller(const struct sl_links *l, const struct peer *p)
 	return sl_node_addr_cmp(sl_identity_addr(l->identity), &p->key.addr) < 0;
 }
 
-static bool
-handing_over(const struct peer *p)
-{
-	for (unsigned i = 0; i < SL_CANDIDATES; i++)
-		if (p->candidates[i].s && p->candidates[i].deadline)
-			return true;
-	return false;
-}
-
 /* A msg1 of a peer that has a link, in the same process life: a rekey, or a dial that crossed or
  * was given up. */
 static bool
@@ -153,11 +144,11 @@ rekey_admitted(struct sl_links *l, struct peer *p, uint64_t now_us)
 	 * A young link that is being used: a dial that crossed ours, or a rekey too early. Were the
 	 * peer really without the session it would have fallen silent, and its msg1 comes again.
 	 */
-	if (now_us - p->current.since_us < sl_rekey_min_age_us(l) && now_us - alive < SL_ALIVE_US) {
+	if (now_us - p->current.since_us < sl_rekey_min_age_us(l) && now_us < alive + SL_ALIVE_US) {
 		count(l, SL_LINK_MSG1_YOUNG);
 		return false;
 	}
-	if (handing_over(p) || (ours && we_are_smaller(l, p))) {
+	if (sl_handing_over(p) || (ours && we_are_smaller(l, p))) {
 		count(l, SL_LINK_MSG1_REKEY_WON);
 		return false;
 	}
@@ -168,20 +159,17 @@ rekey_admitted(struct sl_links *l, struct peer *p, uint64_t now_us)
 	return true;
 }
 
+/*
+ * One handshake gives way, not all of them: its index may come free only after a grace period, and then serves the next
+ * msg1.
+ */
 static int
 index_reserve(struct sl_links *l, struct peer *p, uint32_t *rx_index)
 {
-	int rc;
+	int rc = sl_session_index_reserve(l->table, p->owner, rx_index);
 
-	while ((rc = sl_session_index_reserve(l->table, p->owner, rx_index)) == -ENOSPC) {
-		struct peer *old = l->pending_first;
-
-		if (!old || old == p)
-			break;
-		count(l, SL_LINK_PENDING_EVICTED);
-		sl_candidates_drop(l, old);
-		sl_peer_settle(l, old);
-	}
+	if (rc == -ENOSPC && sl_pending_evict(l, p))
+		rc = sl_session_index_reserve(l->table, p->owner, rx_index);
 	if (rc < 0)
 		count(l, SL_LINK_NO_INDEX);
 	return rc;
@@ -214,13 +202,8 @@ msg1_answer(struct sl_links *l, struct peer *p, struct sl_noise_responder *st,
 		count(l, SL_LINK_MSG2_TX);
 	/* One handshake too many that comes to nothing: the oldest gives way, never the newest. */
 	sl_peer_pending_update(l, p);
-	if (l->pending_count > l->config.max_pending_inbound && l->pending_first != p) {
-		struct peer *old = l->pending_first;
-
-		count(l, SL_LINK_PENDING_EVICTED);
-		sl_candidates_drop(l, old);
-		sl_peer_settle(l, old);
-	}
+	if (l->pending_count > l->config.max_pending_inbound)
+		(void)sl_pending_evict(l, p);
 out:
 	sl_wipe(&keys, sizeof(keys));
 }
@@ -275,12 +258,13 @@ msg1_received(
 		count(l, SL_LINK_MSG1_REFUSED);
 		return;
 	}
-	if (!budget_take(l, known, now_us))
-		return;
+	/* Before the budget: what is refused anyway may not use up what strangers on other transports need. */
 	if (!known && !l->transports[from->transport].accept) {
 		count(l, SL_LINK_MSG1_REFUSED);
 		return;
 	}
+	if (!budget_take(l, known, now_us))
+		return;
 	again = answered_slot(l, packet);
 	if (again) {
 		msg2_repeat(l, again, from);
@@ -309,6 +293,8 @@ crossing(
 	memset(keep_ours ? theirs : ours, 0, sizeof(loser));
 	if (!sl_peer_promote(l, p, keep_ours ? ours : theirs, 0, now_us)) {
 		sl_slot_retire(l, p, &loser);
+		if (!keep_ours && !p->dial_count)
+			sl_peer_dial_failed(l, p, p->last_error, now_us);
 		return;
 	}
 	if (p->previous.s)

@@ -257,6 +257,8 @@ void sl_peer_down(struct sl_links *l, struct peer *p, enum sl_down_reason reason
 void sl_peer_address_set(struct sl_links *l, struct peer *p, const struct sl_addr *addr);
 void sl_peer_settle(struct sl_links *l, struct peer *p);
 void sl_peer_pending_update(struct sl_links *l, struct peer *p);
+/* The oldest handshake that has come to nothing yet gives way to p's. False when there is none but p's. */
+bool sl_pending_evict(struct sl_links *l, const struct peer *p);
 uint16_t sl_peer_mtu(const struct sl_links *l, const struct peer *p);
 bool sl_peer_allowed(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES]);
 uint64_t sl_peer_last_rx_us(const struct peer *p);
@@ -288,6 +290,8 @@ int sl_slot_install(struct sl_links *l, struct peer *p, struct slot *slot, uint3
 /* An empty candidate slot; the oldest answered one makes room. Never NULL. */
 struct slot *sl_candidate_slot(struct sl_links *l, struct peer *p);
 void sl_candidates_drop(struct sl_links *l, struct peer *p);
+/* Has it a candidate of ours, which becomes current by time? */
+bool sl_handing_over(const struct peer *p);
 /* The newest candidate that the peer began, of this epoch; NULL when there is none. */
 struct slot *sl_candidate_theirs(struct peer *p, const uint8_t epoch[SL_EPOCH_BYTES]);
 /* An authentic frame came on slot's session. False when that ended the session (no room for another

@@ -79,17 +79,7 @@ sl_peer_row_acquire(struct sl_links *l, struct peer *p)
 
 	if (p->id != SL_PEER_NONE)
 		return 0;
-	/* The oldest handshake that has come to nothing yet makes room. */
-	while (!l->free_count && l->pending_first) {
-		struct peer *old = l->pending_first;
-
-		if (old == p)
-			return -ENOSPC;
-		count(l, SL_LINK_PENDING_EVICTED);
-		sl_candidates_drop(l, old);
-		sl_peer_settle(l, old);
-	}
-	if (!l->free_count)
+	if (!l->free_count && !sl_pending_evict(l, p))
 		return -ENOSPC;
 	p->id = l->free_ids[l->free_head];
 	l->free_head = (l->free_head + 1) % l->view->max_peers;
@@ -272,6 +262,23 @@ sl_peer_pending_update(struct sl_links *l, struct peer *p)
 		l->pending_count--;
 	}
 	p->is_pending = pending;
+}
+
+bool
+sl_pending_evict(struct sl_links *l, const struct peer *p)
+{
+	struct peer *old = l->pending_first;
+	bool dialled;
+
+	if (!old || old == p)
+		return false;
+	dialled = sl_handing_over(old);
+	count(l, SL_LINK_PENDING_EVICTED);
+	sl_candidates_drop(l, old);
+	if (dialled)
+		sl_peer_dial_failed(l, old, "no room for its session", l->now_us);
+	sl_peer_settle(l, old);
+	return true;
 }
 
 static void

@@ -33,13 +33,13 @@ sl_slot_install(struct sl_links *l, struct peer *p, struct slot *slot, uint32_t 
 		count(l, SL_LINK_MAX_PEERS);
 		return rc;
 	}
-	s = sl_session_install(l->table, rx_index, tx_index, p->id, initiator, keys, now_us);
+	/* An inner timestamp of 0 is read as "no echo": ours begin at 1 ms (facts, 4.6). */
+	s = sl_session_install(l->table, rx_index, tx_index, p->id, initiator, keys,
+		now_us >= 1000 ? now_us - 1000 : 0);
 	if (!s)
 		return -errno;
-	/* An inner timestamp of 0 is read as "no echo": ours begin at 1 ms (facts, 4.6). */
-	s->origin_us = now_us >= 1000 ? now_us - 1000 : 0;
-	s->rx_addr_hash = sl_addr_hash(p->where.filed ? &p->where.addr : addr);
-	__atomic_store_n(&s->notify, SL_NOTIFY_FIRST_FRAME, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->rx_addr_hash,
+		sl_addr_hash(p->where.filed ? &p->where.addr : addr), __ATOMIC_RELAXED);
 	memset(slot, 0, sizeof(*slot));
 	slot->s = s;
 	slot->since_us = slot->created_us = now_us;
@@ -119,6 +119,7 @@ static bool
 room_for_peer(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t now_us)
 {
 	const uint8_t full[2] = {SL_MSG_DISCONNECT, SL_DISCONNECT_RESOURCE_EXHAUSTION};
+	bool ours = slot->s->is_initiator;
 
 	if (p->up || !l->config.max_peers || l->up_count < l->config.max_peers)
 		return true;
@@ -127,6 +128,9 @@ room_for_peer(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t no
 	if (sl_session_send(l, p, slot->s, &slot->addr, full, sizeof(full), 0, now_us) == 0)
 		count(l, SL_LINK_DISCONNECT_TX);
 	sl_slot_retire(l, p, slot);
+	/* The dial is over: nothing but its back-off brings the next. */
+	if (ours && !p->dial_count)
+		sl_peer_dial_failed(l, p, p->last_error, now_us);
 	return false;
 }
 
@@ -340,8 +344,8 @@ sl_rekey_plan(struct sl_links *l, struct peer *p, uint64_t now_us)
 			 sl_random_below((uint32_t)(2 * jitter / 1000000 + 1)) * 1000000ull;
 }
 
-static bool
-handing_over(const struct peer *p)
+bool
+sl_handing_over(const struct peer *p)
 {
 	for (unsigned i = 0; i < SL_CANDIDATES; i++)
 		if (p->candidates[i].s && p->candidates[i].deadline)
@@ -381,7 +385,7 @@ sl_rekey_check(struct sl_links *l, struct peer *p, uint64_t now_us)
 		rescue(l, p, a, now_us);
 		return;
 	}
-	if (!l->config.rekey_enabled || handing_over(p) ||
+	if (!l->config.rekey_enabled || sl_handing_over(p) ||
 		now_us < p->current.since_us + min_gap_us(l))
 		return;
 	if (now_us < p->rekey_at_us &&

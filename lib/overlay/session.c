@@ -13,12 +13,12 @@
 
 #define SLOTS_MIN 16u
 #define SLOTS_MAX (1u << 20)
-#define WORKERS_MAX 128u
 #define INDEX_TRIES 64 /* for a value that the slot did not have last time */
 #define HUGE_BYTES (2u << 20)
 
 _Static_assert(sizeof(struct sl_session) % SL_CACHE_LINE == 0, "slots of the arena stay aligned");
 _Static_assert(sizeof(struct sl_peer_row) == SL_CACHE_LINE, "one row a line");
+_Static_assert((SL_WORKERS_MAX & (SL_WORKERS_MAX - 1)) == 0 && SL_WORKERS_MAX <= 256, "owner_of");
 
 enum slot_state { SLOT_FREE, SLOT_RESERVED, SLOT_LIVE, SLOT_RETIRING };
 
@@ -43,7 +43,7 @@ struct sl_session_table {
 	struct sl_session *arena;
 	struct slot *slots;
 	uint32_t *order;
-	struct owner owners[WORKERS_MAX];
+	struct owner owners[SL_WORKERS_MAX];
 	uint32_t live;
 	void (*reclaim)(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
 	void *reclaim_arg;
@@ -135,7 +135,7 @@ sl_session_table_create(const struct sl_session_table_config *config)
 	uint32_t owner_values, slots;
 	struct sl_session_table *t;
 
-	if (config->workers < 1 || config->workers > WORKERS_MAX || config->max_sessions < 1 ||
+	if (config->workers < 1 || config->workers > SL_WORKERS_MAX || config->max_sessions < 1 ||
 		config->max_sessions > SLOTS_MAX || config->max_peers < 1) {
 		errno = EINVAL;
 		return NULL;
@@ -161,6 +161,8 @@ sl_session_table_create(const struct sl_session_table_config *config)
 	t->view.owner_mask = owner_values - 1;
 	t->view.max_peers = config->max_peers;
 	t->view.workers = config->workers;
+	for (uint32_t i = 0; i < owner_values; i++)
+		t->view.owner_of[i] = (uint8_t)(i % config->workers);
 	t->reclaim = config->reclaim;
 	t->reclaim_arg = config->reclaim_arg;
 	owners_fill(t);
@@ -225,7 +227,7 @@ sl_session_index_release(struct sl_session_table *t, uint32_t rx_index)
 
 struct sl_session *
 sl_session_install(struct sl_session_table *t, uint32_t rx_index, uint32_t tx_index,
-	uint32_t peer_id, bool is_initiator, const struct sl_noise_keys *keys, uint64_t now_us)
+	uint32_t peer_id, bool is_initiator, const struct sl_noise_keys *keys, uint64_t origin_us)
 {
 	uint32_t slot = rx_index & t->view.slot_mask;
 	struct sl_session *s = &t->arena[slot];
@@ -240,7 +242,8 @@ sl_session_install(struct sl_session_table *t, uint32_t rx_index, uint32_t tx_in
 	s->peer_id = peer_id;
 	s->owner = sl_session_owner(&t->view, rx_index);
 	s->is_initiator = is_initiator;
-	s->origin_us = now_us;
+	s->origin_us = origin_us;
+	s->notify = SL_NOTIFY_FIRST_FRAME;
 	memcpy(s->rx_key, keys->recv, SL_KEY_BYTES);
 	memcpy(s->tx_key, keys->send, SL_KEY_BYTES);
 	sl_replay_init(&s->replay);

@@ -12,7 +12,7 @@
  *     freed through the table's `reclaim` callback after a grace period (RCU in the daemon, at once in a simulator).
  *     Keys are wiped when it is freed.
  *   - workers look up with an acquire load and use what they get until they report quiescent.
- *   - everything above the first "written by" comment is immutable after install.
+ *   - everything above the first "written by" comment is written before a reader can find it, and never again.
  *
  * The receiver index is ours to choose: [ random : 32 - slot_bits | slot : slot_bits ]. slot is the table's row, so a
  * look-up is one load and one compare; its low owner_bits name the owner worker, so that a worker which
@@ -30,6 +30,7 @@ extern "C" {
 
 #define SL_CACHE_LINE 64
 #define SL_PEER_NONE UINT32_MAX
+#define SL_WORKERS_MAX 128u
 
 struct sl_path; /* lib/pipeline: the ready-made outer headers towards one address. Opaque here. */
 struct sl_session_table;
@@ -46,13 +47,13 @@ struct sl_session {
 	uint16_t owner;	   /* worker that receives on it */
 	uint8_t is_initiator; /* of this handshake */
 	uint8_t reserved;
-	uint64_t origin_us; /* monotonic time our inner timestamps count from; set before it becomes a row's tx */
+	uint64_t origin_us; /* monotonic time our inner timestamps count from */
 	uint8_t rx_key[SL_KEY_BYTES] __attribute__((aligned(SL_CACHE_LINE)));
 	uint8_t tx_key[SL_KEY_BYTES];
 
 	/* Written by control, read by workers (relaxed): */
 	uint8_t tx_flags __attribute__((aligned(SL_CACHE_LINE))); /* K as it is sent on this session, and SP */
-	uint8_t notify; /* SL_NOTIFY_*: set by control, taken (exchanged to 0) by the owner worker */
+	uint8_t notify; /* SL_NOTIFY_*: control sets a bit, the owner worker takes it (atomic and, or) */
 	uint64_t rx_addr_hash; /* sl_addr_hash() of the peer's current address */
 
 	/* Written by the owner worker alone, read by control (relaxed): */
@@ -80,7 +81,7 @@ struct sl_peer_row {
 struct sl_session_table_config {
 	uint32_t max_sessions; /* 1 .. 1 << 20; rounded up so that every worker can own its even share */
 	uint32_t max_peers;    /* rows of the peer table */
-	uint16_t workers;      /* 1 .. 128; owner of a slot = (slot & (owner mask)) % workers */
+	uint16_t workers;      /* 1 .. SL_WORKERS_MAX */
 	/*
 	 * Called when nothing new can reach obj; must call fn(fn_arg, obj), on control's thread, once no reader holds it.
 	 * NULL = at once.
@@ -107,11 +108,12 @@ int sl_session_index_reserve(struct sl_session_table *t, uint16_t owner, uint32_
 /* Gives back an index that never got a session. Any other index is left alone. */
 void sl_session_index_release(struct sl_session_table *t, uint32_t rx_index);
 /*
- * Makes and publishes the session of a reserved index. keys are copied. Its memory is set aside with the index, so it
- * cannot run out; NULL with errno EINVAL when the index is not reserved.
+ * Makes and publishes the session of a reserved index. keys are copied; its first authentic frame will be reported
+ * (SL_NOTIFY_FIRST_FRAME). Its memory is set aside with the index, so it cannot run out; NULL with errno EINVAL when the
+ * index is not reserved.
  */
 struct sl_session *sl_session_install(struct sl_session_table *t, uint32_t rx_index, uint32_t tx_index,
-	uint32_t peer_id, bool is_initiator, const struct sl_noise_keys *keys, uint64_t now_us);
+	uint32_t peer_id, bool is_initiator, const struct sl_noise_keys *keys, uint64_t origin_us);
 /*
  * Unpublishes; index, memory and keys go when no reader holds it. Until then the slot is not given out again. The
  * caller has taken it out of its peer's row before (sl_peer_row.tx).
@@ -132,13 +134,14 @@ struct sl_session_view {
 	uint32_t owner_mask;
 	uint32_t max_peers;
 	uint16_t workers;
+	uint8_t owner_of[SL_WORKERS_MAX]; /* low bits of a slot -> worker: a worker does not divide */
 };
 const struct sl_session_view *sl_session_table_view(const struct sl_session_table *t);
 
 static inline uint16_t
 sl_session_owner(const struct sl_session_view *v, uint32_t rx_index)
 {
-	return (uint16_t)((rx_index & v->owner_mask) % v->workers);
+	return v->owner_of[rx_index & v->owner_mask];
 }
 
 /* NULL when the index is unknown. */

@@ -188,6 +188,74 @@ SL_TEST(links_limits, max_peers_reached_during_the_handshake)
 	net_destroy(net);
 }
 
+/* Two that we dialled at once, with room for one: the other is dialled again, not forgotten. */
+SL_TEST(links_limits, max_peers_reached_during_our_dial)
+{
+	for (unsigned crossing = 0; crossing < 2; crossing++) {
+		struct net *net = net_create();
+		struct sl_links_config c = config_of(1);
+		struct node *hub = net_node(net, &c, 32, true), *n[2], *late;
+		struct sl_link_info info;
+
+		for (unsigned i = 0; i < 2; i++) {
+			n[i] = net_node(net, NULL, 4, true);
+			net_configure(hub, n[i]);
+			if (crossing)
+				net_configure(n[i], hub);
+		}
+		net_run(net, 2 * NET_S);
+		SL_EXPECT_EQ(net_linked(hub, n[0]) + net_linked(hub, n[1]), 1);
+		late = net_linked(hub, n[0]) ? n[1] : n[0];
+		SL_EXPECT(net_info(hub, late, &info));
+		SL_EXPECT_STR(info.last_error, "max_peers reached");
+		SL_EXPECT_GT(info.next_dial_us, net->now_us);
+		SL_EXPECT_EQ(sl_links_disconnect(hub->links,
+				     sl_identity_xonly((late == n[0] ? n[1] : n[0])->identity),
+				     SL_DISCONNECT_OTHER, net->now_us),
+			0);
+		(late == n[0] ? n[1] : n[0])->mute = true;
+		SL_EXPECT(net_run_until_up(net, hub, late, 60 * NET_S));
+		net_destroy(net);
+	}
+}
+
+/* A link that we lost, dialled again and answered, but not yet heard: strangers push it out. */
+SL_TEST(links_limits, a_dial_pushed_out_by_strangers_goes_on)
+{
+	struct net *net = net_create();
+	struct sl_links_config c = config_of(0);
+	struct node *n = net_node(net, &c, 3, true);
+	struct puppet *p = puppet_create(net);
+
+	puppet_configure(n, p);
+	net_run(net, NET_MS);
+	puppet_answer(p, n, 1, true);
+	net_run(net, NET_MS);
+	SL_EXPECT_EQ(n->ups, 1);
+	net_run(net, 38 * NET_S); /* dead, and dialled again after five seconds */
+	SL_EXPECT_EQ(n->downs[SL_DOWN_DEAD], 1);
+	SL_EXPECT_GE(p->msg1, 2);
+	puppet_answer(p, n, 2, true);
+	net_run(net, NET_MS);
+	SL_EXPECT_EQ(n->ups, 1); /* waits for the peer's first frame */
+	for (unsigned i = 0; i < 4; i++) {
+		struct sl_identity *id = sl_identity_generate();
+		struct sl_addr from = net_addr(0x100000 + i, 1);
+
+		stranger_msg1(net, n, &from, id, i);
+		net_run(net, NET_MS);
+		sl_identity_destroy(id);
+	}
+	SL_EXPECT_GE(net_counter(n, SL_LINK_PENDING_EVICTED), 2);
+	net_run(net, 3 * NET_S);
+	SL_EXPECT_EQ(n->ups, 1);
+	p->msg1 = 0;
+	net_run(net, 20 * NET_S);
+	SL_EXPECT_GE(p->msg1, 1);
+	puppet_destroy(p);
+	net_destroy(net);
+}
+
 /* --- transports that take no strangers --- */
 
 SL_TEST(links_limits, accept_connections_off)
@@ -214,6 +282,71 @@ SL_TEST(links_limits, accept_connections_off)
 	net_run(net, NET_MS);
 	SL_EXPECT_EQ(net_counter(closed, SL_LINK_MSG1_WRONG_IDENTITY), 1);
 	sl_identity_destroy(other);
+	net_destroy(net);
+}
+
+/* What a closed transport refuses costs the strangers of the open ones nothing. */
+SL_TEST(links_limits, refused_msg1_spend_no_budget)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 32, true), *peer = net_node(net, NULL, 4, true);
+	struct sl_transport_config closed = {.id = 1, .kind = SL_ADDR_ETH, .mtu = 1497};
+	struct sl_identity *id = sl_identity_generate();
+
+	SL_EXPECT_EQ(sl_links_transport_add(n->links, &closed), 0);
+	for (unsigned i = 0; i < 500; i++) {
+		struct sl_addr from = {.kind = SL_ADDR_ETH, .transport = 1, .u.mac = {2, 0, 0, 0, 0, 1}};
+
+		stranger_msg1(net, n, &from, id, i);
+	}
+	net_run(net, NET_MS);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_REFUSED), 500);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_RATE_LIMITED), 0);
+	net_configure(peer, n);
+	SL_EXPECT(net_run_until_up(net, n, peer, NET_S));
+	sl_identity_destroy(id);
+	net_destroy(net);
+}
+
+/*
+ * W4, by identity: from a linked peer's address, an unknown identity spends what strangers have, and a configured one its
+ * own, whatever is left in the linked peer's.
+ */
+SL_TEST(links_limits, identities_behind_a_linked_address)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 200, true), *peer = net_node(net, NULL, 4, true);
+	struct sl_identity *id = sl_identity_generate(), *known = sl_identity_generate();
+	struct sl_peer_config c = {.addr_count = 0};
+	uint8_t junk[SL_MSG1_PACKET_BYTES] = {SL_PHASE_MSG1, 0, SL_MSG1_PACKET_BYTES - 4, 0};
+	uint64_t limited;
+
+	net_configure(peer, n);
+	SL_EXPECT(net_run_until_up(net, n, peer, NET_S));
+	net_run(net, 20 * NET_S); /* its own bucket is full again */
+	/* The strangers' budget is gone. */
+	for (unsigned i = 0; i < 120; i++) {
+		struct sl_addr from = net_addr(0x100000 + i, 1);
+
+		net_inject(net, &from, n, junk, sizeof(junk));
+	}
+	net_run(net, 1);
+	limited = net_counter(n, SL_LINK_MSG1_RATE_LIMITED);
+	SL_EXPECT_EQ(limited, 20);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 1);
+	stranger_msg1(net, n, &peer->addr, id, 1);
+	net_run(net, 1);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_RATE_LIMITED), limited + 1);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 1);
+	/* Configured: it has a budget of its own. */
+	memcpy(c.xonly, sl_identity_xonly(known), SL_XONLY_BYTES);
+	SL_EXPECT_EQ(sl_links_peer_configure(n->links, &c, net->now_us), 0);
+	stranger_msg1(net, n, &peer->addr, known, 2);
+	net_run(net, 1);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_RATE_LIMITED), limited + 1);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 2);
+	sl_identity_destroy(id);
+	sl_identity_destroy(known);
 	net_destroy(net);
 }
 

@@ -392,6 +392,26 @@ SL_TEST(links_reference, early_rekey_is_let_pass)
 	end();
 }
 
+/* A worker's clock is read later than control's: the link was heard in what control takes for the future. */
+SL_TEST(links_reference, heard_a_little_later_than_now)
+{
+	struct sl_link_info info;
+	struct sl_session *s;
+
+	begin(NULL);
+	dialled_by_us(1);
+	chatter(5, 0);
+	SL_EXPECT(info_of(&info));
+	s = sl_session_lookup(sl_session_table_view(n->table), info.rx_index);
+	SL_ASSERT(s != NULL);
+	s->mmp.last_rx_us = net->now_us + 300;
+	puppet_dial(p, n, 2, NULL);
+	net_run(net, 0);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_YOUNG), 1);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 0);
+	end();
+}
+
 /* It answered our rekey, msg2 was lost, it has changed sessions and cannot repeat msg2 (9.5). */
 SL_TEST(links_reference, rekey_msg2_lost_for_good)
 {

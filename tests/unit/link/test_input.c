@@ -278,3 +278,73 @@ SL_TEST(link_input, configurations_that_cannot_work)
 	REFUSED(rekey_after_messages, 0);
 	teardown(&f);
 }
+
+/* --- indices used up, and those given back come free only later --- */
+
+static struct {
+	void (*fn)(void *arg, void *obj);
+	void *arg, *obj[64];
+	unsigned count;
+} later;
+
+static void
+reclaim_later(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj)
+{
+	(void)arg;
+	later.fn = fn;
+	later.arg = fn_arg;
+	if (later.count < 64)
+		later.obj[later.count++] = obj;
+}
+
+static void
+grace_period_over(void)
+{
+	while (later.count)
+		later.fn(later.arg, later.obj[--later.count]);
+}
+
+SL_TEST(link_input, one_handshake_gives_way_for_an_index)
+{
+	struct sl_session_table_config tc = {.max_sessions = 16, .max_peers = 64, .workers = 1,
+		.reclaim = reclaim_later};
+	struct sl_transport_config t = {
+		.kind = SL_ADDR_UDP4, .mtu = 1280, .accept_connections = true};
+	struct sl_links_sink sink;
+	struct sl_links_config c;
+	struct fixture f;
+	const uint64_t *counters;
+
+	memset(&f.out, 0, sizeof(f.out));
+	sink = (struct sl_links_sink){.arg = &f.out, .transmit = on_transmit};
+	sl_links_config_default(&c);
+	f.id = sl_identity_generate();
+	f.table = sl_session_table_create(&tc);
+	f.links = sl_links_create(
+		&c, f.id, f.table, sl_aead_backend_find("sodium"), &sink, 1000000);
+	SL_ASSERT(f.links != NULL);
+	counters = sl_links_counters(f.links);
+	SL_EXPECT_EQ(sl_links_transport_add(f.links, &t), 0);
+	for (unsigned i = 0; i < 18; i++) {
+		struct sl_identity *me = sl_identity_generate();
+		uint8_t msg1[SL_MSG1_PACKET_BYTES];
+		struct sl_noise_initiator st;
+
+		make_msg1(&f, me, &st, msg1);
+		give(&f, msg1, sizeof(msg1), true);
+		sl_identity_destroy(me);
+		/* The 17th finds none and gets no answer; the index that it freed serves the 18th. */
+		SL_EXPECT_EQ(f.out.packets, i < 16 ? i + 1 : i);
+		if (i == 16) {
+			SL_EXPECT_EQ(counters[SL_LINK_NO_INDEX], 1);
+			SL_EXPECT_EQ(counters[SL_LINK_PENDING_EVICTED], 1);
+			grace_period_over();
+		}
+	}
+	SL_EXPECT_EQ(counters[SL_LINK_NO_INDEX], 1);
+	SL_EXPECT_EQ(sl_session_count(f.table), 16);
+	sl_links_destroy(f.links);
+	grace_period_over();
+	sl_session_table_destroy(f.table);
+	sl_identity_destroy(f.id);
+}

@@ -40,6 +40,7 @@ SL_TEST(session, install_lookup_retire)
 	SL_EXPECT(sl_session_lookup(v, index) == NULL);
 	s = sl_session_install(t, index, 0xdeadbeef, 3, true, &keys, 123456);
 	SL_ASSERT(s != NULL);
+	SL_EXPECT_EQ(s->notify, SL_NOTIFY_FIRST_FRAME);
 	SL_EXPECT_EQ((uintptr_t)s % SL_CACHE_LINE, 0);
 	SL_EXPECT(sl_session_lookup(v, index) == s);
 	for (int bit = 0; bit < 32; bit++)
