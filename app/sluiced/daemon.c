@@ -297,7 +297,6 @@ down(struct sl_daemon *d, bool eal_up)
 	sl_identity_destroy(d->identity);
 	free(d->peers);
 	free(d->peer_up);
-	free(d->known);
 }
 
 static enum sl_log_level

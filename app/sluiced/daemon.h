@@ -50,12 +50,6 @@ struct sl_app_peer {
 	bool has_names, up;
 };
 
-/* What a link's log lines need after the fact. */
-struct sl_app_link {
-	uint8_t xonly[SL_XONLY_BYTES];
-	struct sl_addr addr;
-};
-
 struct sl_app_beacon {
 	uint64_t next_us; /* when to send the next one */
 };
@@ -78,7 +72,6 @@ struct sl_daemon {
 	struct sl_app_beacon beacons[SL_CONF_TRANSPORTS_MAX];
 	uint16_t udp_ports[SL_CONF_TRANSPORTS_MAX]; /* as they are on the wire */
 	uint8_t *peer_up;			    /* per peer_id: the router knows it */
-	struct sl_app_link *known;		    /* per peer_id, for the log; NULL = not told */
 	uint32_t max_peers;
 
 	bool running; /* workers run: reclaim goes through the data plane */

@@ -70,9 +70,8 @@ make_table(struct sl_daemon *d)
 	c.max_sessions =
 		d->config->dataplane.sessions ? d->config->dataplane.sessions : 4 * d->max_peers;
 	d->peer_up = calloc(d->max_peers, 1);
-	d->known = calloc(d->max_peers, sizeof(*d->known));
 	d->table = sl_session_table_create(&c);
-	if (!d->peer_up || !d->known || !d->table) {
+	if (!d->peer_up || !d->table) {
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP,
 			"session table for %u sessions: %s (locked memory limit?)", c.max_sessions,
 			strerror(errno));

@@ -27,22 +27,7 @@ links_path(void *arg, uint32_t peer_id, const struct sl_addr *addr)
 {
 	struct sl_daemon *d = arg;
 
-	if (d->known && addr)
-		d->known[peer_id].addr = *addr;
 	sl_dataplane_path_set(d->dp, peer_id, addr, now(d));
-}
-
-static void
-tell(struct sl_daemon *d, uint32_t peer_id, const char *what)
-{
-	char npub[SL_NPUB_SIZE], where[SL_ADDR_TEXT_SIZE] = "?";
-
-	if (!d->known)
-		return;
-	sl_npub_format(npub, d->known[peer_id].xonly);
-	if (d->known[peer_id].addr.kind != SL_ADDR_NONE)
-		sl_addr_format(where, &d->known[peer_id].addr);
-	sl_log(SL_LOG_INFO, SL_TOPIC_APP, "link %s: %s at %s", what, npub, where);
 }
 
 static void
@@ -51,9 +36,6 @@ links_peer_up(void *arg, uint32_t peer_id, const struct sl_remote_key *key, uint
 	struct sl_daemon *d = arg;
 	char npub[SL_NPUB_SIZE];
 
-	if (d->known)
-		memcpy(d->known[peer_id].xonly, key->xonly, SL_XONLY_BYTES);
-	tell(d, peer_id, d->peer_up[peer_id] ? "renewed" : "up");
 	if (d->peer_up[peer_id]) {
 		sl_router_peer_mtu(d->router, peer_id, mtu, now(d));
 		sl_router_peer_renew(d->router, peer_id, now(d));
@@ -71,14 +53,12 @@ links_peer_up(void *arg, uint32_t peer_id, const struct sl_remote_key *key, uint
 static void
 links_peer_down(void *arg, uint32_t peer_id, enum sl_down_reason reason)
 {
-	static const char *const reasons[] = {"down, the peer said so", "down, nothing heard",
-		"down, the peer restarted", "down, removed"};
 	struct sl_daemon *d = arg;
 
+	(void)reason;
 	sl_dataplane_path_set(d->dp, peer_id, NULL, now(d));
 	if (!d->peer_up[peer_id])
 		return;
-	tell(d, peer_id, (unsigned)reason < 4 ? reasons[reason] : "down");
 	sl_router_peer_down(d->router, peer_id, now(d));
 	d->peer_up[peer_id] = 0;
 }

@@ -114,11 +114,13 @@ new_link_admitted(struct sl_links *l, struct peer *p, const uint8_t *xonly)
 {
 	if (!sl_peer_allowed(l, xonly)) {
 		count(l, SL_LINK_NOT_ALLOWED);
+		sl_link_log_refused(l, xonly, "not on the access list");
 		return false;
 	}
 	if (l->config.max_peers && l->up_count >= l->config.max_peers &&
 		!(p && (p->up || p->dial_count))) {
 		count(l, SL_LINK_MAX_PEERS);
+		sl_link_log_refused(l, xonly, "max_peers reached");
 		return false;
 	}
 	return true;
@@ -363,6 +365,7 @@ msg2_received(
 	rekey = a->rekey;
 	if (!rekey && !sl_peer_allowed(l, p->key.xonly)) {
 		count(l, SL_LINK_NOT_ALLOWED);
+		sl_link_log_refused(l, p->key.xonly, "not on the access list");
 		sl_attempts_end(l, p, false);
 		sl_peer_dial_failed(l, p, "refused by the access list", now_us);
 		goto out;

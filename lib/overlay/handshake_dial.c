@@ -203,6 +203,8 @@ sl_attempts_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 		next = a->next;
 		if (now_us >= attempt_end_us(l, a)) {
 			count(l, a->rekey ? SL_LINK_REKEY_TIMEOUT : SL_LINK_HANDSHAKE_TIMEOUT);
+			if (a->rekey)
+				sl_link_log_rekey_failed(p, "no answer: goes on with the old keys");
 			failed |= !a->rekey;
 			unsent |= !a->sent_once;
 			sl_attempt_end(l, a);

@@ -17,8 +17,8 @@ sl_links_transmit(struct sl_links *l, const struct sl_addr *to, const uint8_t *p
 /* --- out --- */
 
 int
-sl_session_send(struct sl_links *l, struct peer *p, struct sl_session *s, const struct sl_addr *to,
-	const uint8_t *msg, size_t len, uint8_t flags, uint64_t now_us)
+sl_session_send(struct sl_links *l, struct sl_session *s, const struct sl_addr *to, const uint8_t *msg,
+	size_t len, uint8_t flags, uint64_t now_us)
 {
 	const struct transport *t = &l->transports[to->transport];
 	struct sl_aead_op op = {0};
@@ -51,7 +51,7 @@ sl_links_send(struct sl_links *l, uint32_t peer_id, const uint8_t *msg, size_t l
 
 	if (!p || !p->up)
 		return -ENOTCONN;
-	return sl_session_send(l, p, p->current.s, &p->where.addr, msg, len, flags, now_us);
+	return sl_session_send(l, p->current.s, &p->where.addr, msg, len, flags, now_us);
 }
 
 void
@@ -60,7 +60,7 @@ sl_heartbeat_send(struct sl_links *l, struct peer *p, struct slot *slot, uint64_
 	static const uint8_t msg[1] = {SL_MSG_HEARTBEAT};
 	const struct sl_addr *to = p->where.filed ? &p->where.addr : &slot->addr;
 
-	if (sl_session_send(l, p, slot->s, to, msg, sizeof(msg), 0, now_us) == 0)
+	if (sl_session_send(l, slot->s, to, msg, sizeof(msg), 0, now_us) == 0)
 		count(l, SL_LINK_HEARTBEAT_TX);
 }
 
@@ -70,7 +70,7 @@ sl_disconnect_send(
 {
 	const uint8_t msg[2] = {SL_MSG_DISCONNECT, (uint8_t)reason};
 
-	if (sl_session_send(l, p, p->current.s, &p->where.addr, msg, sizeof(msg), 0, now_us) == 0)
+	if (sl_session_send(l, p->current.s, &p->where.addr, msg, sizeof(msg), 0, now_us) == 0)
 		count(l, SL_LINK_DISCONNECT_TX);
 }
 

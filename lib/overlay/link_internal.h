@@ -13,17 +13,19 @@
  *	handshake_dial.c  handshakes of our own: msg1, its repetitions, its end
  *	rekey.c           which session is current: candidates, cut-over, draining, rekey triggers
  *	liveness.c        what an established link does every second: heartbeat, death, reports
+ *	link_log.c        what the operator is told of all this
  *
  * A peer record exists while there is something to remember: configuration, a link, a dial, or a
- *candidate session of an inbound handshake. Every entry point ends with sl_peer_settle() for each
- *peer it touched; that alone files the next due time or frees the record.
+ * candidate session of an inbound handshake. Every entry point ends with sl_peer_settle() for each
+ * peer it touched; that alone files the next due time or frees the record.
  *
  * Sessions of one peer:
  *	current    the one we send on; the peer is up exactly while there is one
  *	previous   was current before; receives until the drain ends
  *	candidates authentic handshakes whose session has carried nothing yet. The first authentic
- *frame makes one current (sl_peer_confirm). Nothing that merely answers a msg1 ever displaces a
- *session that works: msg1 proves no freshness (link layer facts, 7.5, 9.5).
+ *	           frame makes one current (sl_peer_confirm). Nothing that merely answers a msg1 ever
+ *	           displaces a session that works: msg1 proves no freshness (link layer facts, 7.5,
+ *	           9.5).
  */
 #include "sl_bucket.h"
 #include "sl_link.h"
@@ -55,6 +57,7 @@
 #define SL_SEND_RETRY_MAX_US 1000000ull
 #define SL_TRANSPORTS_MAX 256u
 #define SL_OWN_ADDRS_MAX 64u
+#define SL_REFUSED_ENTRIES 16u
 
 /* Intrusive chained hash. The node lies in its record. */
 struct map_node {
@@ -154,8 +157,8 @@ struct peer {
 	uint32_t due_pos; /* in links->due, UINT32_MAX = not filed */
 	uint64_t beat_us, heartbeat_us, sender_report_us, receiver_report_us;
 	uint64_t up_since_us, rekey_at_us, damped_until_us, doubt_us;
-	uint64_t lost_us; /* when a link of this process life died of silence: the peer may still
-			     hold it */
+	uint64_t lost_us; /* when a link of this process life died of silence or was ended by us, maybe
+			     unheard: the peer may still hold it */
 	uint64_t last_report_us; /* when a report came in */
 
 	/* Redial. */
@@ -166,6 +169,7 @@ struct peer {
 
 	struct peer_totals gone;
 	uint32_t rekeys;
+	bool rekey_failed; /* and said so */
 	struct sl_mmp_metrics metrics;
 	struct sl_bucket msg1_bucket;
 };
@@ -213,6 +217,10 @@ struct sl_links {
 		uint64_t hash;
 		uint32_t rx_index;
 	} * answered;
+	struct refused { /* lately told to the operator; the oldest gives way */
+		uint64_t hash, at_us;
+	} refused[SL_REFUSED_ENTRIES];
+	unsigned refused_next;
 	uint32_t next_owner;
 	unsigned dials_left; /* in this turn */
 
@@ -263,6 +271,13 @@ uint16_t sl_peer_mtu(const struct sl_links *l, const struct peer *p);
 bool sl_peer_allowed(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES]);
 uint64_t sl_peer_last_rx_us(const struct peer *p);
 void sl_slot_retire(struct sl_links *l, struct peer *p, struct slot *slot);
+
+/* --- link_log.c: one line a change of state; repetitions of the same say nothing --- */
+void sl_link_log_up(const struct peer *p, bool again);
+void sl_link_log_down(const struct peer *p, enum sl_down_reason reason);
+/* A handshake of this identity came to nothing by our choice. Once in ten minutes for each of the last few. */
+void sl_link_log_refused(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], const char *why);
+void sl_link_log_rekey_failed(struct peer *p, const char *why);
 
 /* --- peer_dial.c --- */
 void sl_peer_dial_round(struct sl_links *l, struct peer *p, uint64_t now_us);
@@ -323,8 +338,8 @@ void sl_report_received(struct sl_links *l, struct peer *p, const struct slot *o
 void sl_metrics_fill(struct sl_link_metrics *out, const struct sl_mmp_metrics *m);
 
 /* --- link_frame.c --- */
-int sl_session_send(struct sl_links *l, struct peer *p, struct sl_session *s,
-	const struct sl_addr *to, const uint8_t *msg, size_t len, uint8_t flags, uint64_t now_us);
+int sl_session_send(struct sl_links *l, struct sl_session *s, const struct sl_addr *to,
+	const uint8_t *msg, size_t len, uint8_t flags, uint64_t now_us);
 void sl_heartbeat_send(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t now_us);
 void sl_disconnect_send(
 	struct sl_links *l, struct peer *p, enum sl_disconnect_reason reason, uint64_t now_us);

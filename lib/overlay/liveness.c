@@ -51,7 +51,7 @@ others(const struct peer *p, uint64_t *rx_frames, uint64_t *rx_bytes, uint64_t *
 static void
 report_send(struct sl_links *l, struct peer *p, const uint8_t *msg, size_t len, uint64_t now_us)
 {
-	if (sl_session_send(l, p, p->current.s, &p->where.addr, msg, len, 0, now_us) == 0)
+	if (sl_session_send(l, p->current.s, &p->where.addr, msg, len, 0, now_us) == 0)
 		count(l, SL_LINK_REPORT_TX);
 }
 

@@ -203,6 +203,7 @@ sl_peer_down(struct sl_links *l, struct peer *p, enum sl_down_reason reason, uin
 	__atomic_store_n(&row->tx, NULL, __ATOMIC_RELEASE);
 	p->up = false;
 	l->up_count--;
+	sl_link_log_down(p, reason);
 	if (l->sink.peer_down)
 		l->sink.peer_down(l->sink.arg, p->id, reason);
 	if (reason != SL_DOWN_RESTART) {
@@ -217,7 +218,7 @@ sl_peer_down(struct sl_links *l, struct peer *p, enum sl_down_reason reason, uin
 	memset(&p->gone, 0, sizeof(p->gone));
 	p->doubt_us = 0;
 	p->rekey_at_us = 0;
-	p->lost_us = reason == SL_DOWN_DEAD ? now_us : 0;
+	p->lost_us = reason == SL_DOWN_DEAD || reason == SL_DOWN_REMOVED ? now_us : 0;
 	sl_mmp_metrics_init(&p->metrics);
 }
 

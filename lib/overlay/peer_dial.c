@@ -76,6 +76,7 @@ round_allowed(struct sl_links *l, struct peer *p, uint64_t now_us)
 	if (l->config.max_peers && l->up_count >= l->config.max_peers) {
 		count(l, SL_LINK_MAX_PEERS);
 		p->last_error = "max_peers reached";
+		sl_link_log_refused(l, p->key.xonly, p->last_error);
 		p->dial_us = now_us + l->config.retry_base_us;
 		return false;
 	}
@@ -99,6 +100,7 @@ sl_peer_dial_round(struct sl_links *l, struct peer *p, uint64_t now_us)
 	p->dial_us = 0;
 	if (!sl_peer_allowed(l, p->key.xonly)) {
 		count(l, SL_LINK_NOT_ALLOWED);
+		sl_link_log_refused(l, p->key.xonly, "not on the access list");
 		sl_peer_dial_failed(l, p, "refused by the access list", now_us);
 		return;
 	}
@@ -188,6 +190,7 @@ sl_links_dial(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], const str
 		return -ENETUNREACH;
 	if (!sl_peer_allowed(l, xonly)) {
 		count(l, SL_LINK_NOT_ALLOWED);
+		sl_link_log_refused(l, xonly, "not on the access list");
 		return -EACCES;
 	}
 	p = sl_peer_find(l, xonly);

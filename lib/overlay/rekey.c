@@ -31,6 +31,7 @@ sl_slot_install(struct sl_links *l, struct peer *p, struct slot *slot, uint32_t 
 
 	if (rc < 0) {
 		count(l, SL_LINK_MAX_PEERS);
+		sl_link_log_refused(l, p->key.xonly, "no row free in the peer table");
 		return rc;
 	}
 	/* An inner timestamp of 0 is read as "no echo": ours begin at 1 ms (facts, 4.6). */
@@ -125,7 +126,8 @@ room_for_peer(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t no
 		return true;
 	count(l, SL_LINK_MAX_PEERS);
 	p->last_error = "max_peers reached";
-	if (sl_session_send(l, p, slot->s, &slot->addr, full, sizeof(full), 0, now_us) == 0)
+	sl_link_log_refused(l, p->key.xonly, p->last_error);
+	if (sl_session_send(l, slot->s, &slot->addr, full, sizeof(full), 0, now_us) == 0)
 		count(l, SL_LINK_DISCONNECT_TX);
 	sl_slot_retire(l, p, slot);
 	/* The dial is over: nothing but its back-off brings the next. */
@@ -189,6 +191,7 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 	p->current = next;
 	p->current.since_us = now_us;
 	p->current.deadline = false;
+	p->rekey_failed = false;
 	sl_slot_k_set(&p->current, k);
 	if (!was_up)
 		link_begins(l, p, now_us);
@@ -199,6 +202,8 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 	sl_mmp_metrics_cutover(&p->metrics);
 	sl_liveness_begin(l, p, now_us);
 	sl_rekey_plan(l, p, now_us);
+	if (!was_up || dialled)
+		sl_link_log_up(p, was_up);
 	sl_peer_publish(l, p, !was_up || dialled);
 	/* Lets the other side see at once that we are there. */
 	sl_heartbeat_send(l, p, &p->current, now_us);
@@ -369,6 +374,7 @@ rescue(struct sl_links *l, struct peer *p, const struct attempt *a, uint64_t now
 		heard + SL_RESCUE_US > now_us || p->last_report_us + 3 * SL_BEAT_US < a->started_us)
 		return;
 	count(l, SL_LINK_REKEY_RESCUE);
+	sl_link_log_rekey_failed(p, "its answer was lost: dialled anew");
 	sl_disconnect_send(l, p, SL_DISCONNECT_OTHER, now_us);
 	sl_peer_down(l, p, SL_DOWN_DEAD, now_us);
 	p->lost_us = 0;

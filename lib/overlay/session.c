@@ -18,7 +18,7 @@
 
 _Static_assert(sizeof(struct sl_session) % SL_CACHE_LINE == 0, "slots of the arena stay aligned");
 _Static_assert(sizeof(struct sl_peer_row) == SL_CACHE_LINE, "one row a line");
-_Static_assert((SL_WORKERS_MAX & (SL_WORKERS_MAX - 1)) == 0 && SL_WORKERS_MAX <= 256, "owner_of");
+_Static_assert((SL_SESSION_OWNERS_MAX & (SL_SESSION_OWNERS_MAX - 1)) == 0 && SL_SESSION_OWNERS_MAX <= 256, "owner_of");
 
 enum slot_state { SLOT_FREE, SLOT_RESERVED, SLOT_LIVE, SLOT_RETIRING };
 
@@ -43,7 +43,7 @@ struct sl_session_table {
 	struct sl_session *arena;
 	struct slot *slots;
 	uint32_t *order;
-	struct owner owners[SL_WORKERS_MAX];
+	struct owner owners[SL_SESSION_OWNERS_MAX];
 	uint32_t live;
 	void (*reclaim)(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
 	void *reclaim_arg;
@@ -135,7 +135,7 @@ sl_session_table_create(const struct sl_session_table_config *config)
 	uint32_t owner_values, slots;
 	struct sl_session_table *t;
 
-	if (config->workers < 1 || config->workers > SL_WORKERS_MAX || config->max_sessions < 1 ||
+	if (config->workers < 1 || config->workers > SL_SESSION_OWNERS_MAX || config->max_sessions < 1 ||
 		config->max_sessions > SLOTS_MAX || config->max_peers < 1) {
 		errno = EINVAL;
 		return NULL;

@@ -13,6 +13,9 @@
  * One thread (control) owns a struct sl_links; the sessions it installs are read by workers (sl_session.h).
  * Time is monotonic microseconds and never goes backwards. Callbacks must not call back into the same sl_links except
  * sl_links_send() and the getters.
+ *
+ * Told through sl_log(), topic link, once a change of state: a link up or down and why, an identity refused, a rekey that
+ * failed.
  */
 #include "../crypto/sl_aead.h"
 #include "../crypto/sl_identity.h"

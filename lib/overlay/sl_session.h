@@ -30,7 +30,7 @@ extern "C" {
 
 #define SL_CACHE_LINE 64
 #define SL_PEER_NONE UINT32_MAX
-#define SL_WORKERS_MAX 128u
+#define SL_SESSION_OWNERS_MAX 128u
 
 struct sl_path; /* lib/pipeline: the ready-made outer headers towards one address. Opaque here. */
 struct sl_session_table;
@@ -81,7 +81,7 @@ struct sl_peer_row {
 struct sl_session_table_config {
 	uint32_t max_sessions; /* 1 .. 1 << 20; rounded up so that every worker can own its even share */
 	uint32_t max_peers;    /* rows of the peer table */
-	uint16_t workers;      /* 1 .. SL_WORKERS_MAX */
+	uint16_t workers;      /* 1 .. SL_SESSION_OWNERS_MAX */
 	/*
 	 * Called when nothing new can reach obj; must call fn(fn_arg, obj), on control's thread, once no reader holds it.
 	 * NULL = at once.
@@ -134,7 +134,7 @@ struct sl_session_view {
 	uint32_t owner_mask;
 	uint32_t max_peers;
 	uint16_t workers;
-	uint8_t owner_of[SL_WORKERS_MAX]; /* low bits of a slot -> worker: a worker does not divide */
+	uint8_t owner_of[SL_SESSION_OWNERS_MAX]; /* low bits of a slot -> worker: a worker does not divide */
 };
 const struct sl_session_view *sl_session_table_view(const struct sl_session_table *t);
 

@@ -2,6 +2,7 @@
 /* A link's life: restarts, goodbyes, silence, redial, moving about. Link layer facts, 7.5, 8, 11
  * to 13. */
 #include "link_net.h"
+#include "sl_log.h"
 
 static struct net *net;
 static struct node *n[2];
@@ -396,6 +397,100 @@ SL_TEST(links_life, a_late_frame_from_the_old_address_moves_nothing)
 	SL_EXPECT(net_info(n[1], n[0], &info));
 	SL_EXPECT_EQ(info.addr.udp_port, 9999);
 	SL_EXPECT_EQ(net_counter(n[1], SL_LINK_ROAM), 1);
+	end();
+}
+
+/* --- what the operator is told --- */
+
+static char lines[64][200];
+static unsigned line_count;
+
+static void
+on_log(void *arg, enum sl_log_level level, enum sl_log_topic topic, const char *fmt, va_list ap)
+{
+	(void)arg;
+	SL_EXPECT_EQ(topic, SL_TOPIC_LINK);
+	SL_EXPECT(level == SL_LOG_INFO || level == SL_LOG_NOTICE);
+	if (line_count < 64)
+		vsnprintf(lines[line_count++], sizeof(lines[0]), fmt, ap);
+}
+
+/* The next line begins so, names the peer by both ends of its npub, and no more of it. */
+static void
+expect_line(unsigned *at, const char *begins, const struct node *peer, const char *holds)
+{
+	char npub[SL_NPUB_SIZE], name[24];
+
+	sl_npub_format(npub, sl_identity_xonly(peer->identity));
+	snprintf(name, sizeof(name), "%.9s...%s", npub, npub + 59);
+	SL_ASSERT(*at < line_count);
+	SL_EXPECT_MSG(strncmp(lines[*at], begins, strlen(begins)) == 0, "%s", lines[*at]);
+	SL_EXPECT_MSG(strstr(lines[*at], name) != NULL, "%s", lines[*at]);
+	SL_EXPECT_MSG(strstr(lines[*at], holds) != NULL, "%s", lines[*at]);
+	npub[16] = '\0';
+	SL_EXPECT(strstr(lines[*at], npub) == NULL);
+	++*at;
+}
+
+static bool
+nobody(void *arg, const uint8_t xonly[SL_XONLY_BYTES])
+{
+	(void)arg, (void)xonly;
+	return false;
+}
+
+static void
+lose_handshakes_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
+{
+	(void)w, (void)from, (void)to, (void)len, (void)arg;
+	if (bytes[0] & 0x0f)
+		fate->copies = 0;
+}
+
+SL_TEST(links_life, one_line_a_change)
+{
+	struct sl_links_config c;
+	unsigned at = 0;
+
+	sl_links_config_default(&c);
+	begin(&c);
+	n[1]->config.rekey_enabled = false;
+	net_restart(n[1], true);
+	line_count = 0;
+	sl_log_set(on_log, NULL);
+	link_up(0);
+	expect_line(&at, "up: ", n[1], "we dialled, alias node-");
+	expect_line(&at, "up: ", n[0], "it dialled");
+	/* Rekeys without an answer, several times over. */
+	net->tap = lose_handshakes_tap;
+	net_run(net, 300 * NET_S);
+	SL_EXPECT_GE(net_counter(n[0], SL_LINK_REKEY_TIMEOUT), 2);
+	expect_line(&at, "rekey failed: ", n[1], "no answer");
+	/* It works again, and fails again. */
+	net->tap = NULL;
+	net_run(net, 130 * NET_S);
+	SL_EXPECT_GE(net_counter(n[0], SL_LINK_REKEY), 1);
+	SL_EXPECT_EQ(line_count, at);
+	net->tap = lose_handshakes_tap;
+	net_run(net, 300 * NET_S);
+	expect_line(&at, "rekey failed: ", n[1], "no answer");
+	net->tap = NULL;
+	n[1]->mute = true;
+	net_run(net, 34 * NET_S);
+	SL_ASSERT(line_count == at + 2);
+	at += 2;
+	SL_EXPECT(strstr(lines[at - 1], "down: ") && strstr(lines[at - 1], "nothing heard"));
+	/* Refused: said once, however often it is tried. */
+	net_gate(n[0], nobody, NULL);
+	net_run(net, 300 * NET_S);
+	SL_EXPECT_GE(net_counter(n[0], SL_LINK_NOT_ALLOWED), 2);
+	expect_line(&at, "refused: ", n[1], "access list");
+	SL_EXPECT_EQ(line_count, at);
+	net_run(net, 700 * NET_S); /* again after ten minutes */
+	expect_line(&at, "refused: ", n[1], "access list");
+	SL_EXPECT_EQ(line_count, at);
+	sl_log_set(NULL, NULL);
 	end();
 }
 
