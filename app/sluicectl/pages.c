@@ -474,12 +474,12 @@ static void
 print_counters(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
 	static const char *const heads[] = {"PART", "COUNTER", ">VALUE", NULL};
-	static const char *const parts[] = {"link", "route", "daemon"};
+	static const char *const parts[] = {"link", "route", "neighbour", "daemon"};
 	struct sl_table *t = sl_table_new(heads);
 	const char *key;
 	const json_t *v;
 
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		json_object_foreach((json_t *)(uintptr_t)json_object_get(d, parts[i]), key, v)
 		{
 			if (!opt->all && !json_integer_value(v))

@@ -4,6 +4,7 @@
 #include <rte_cycles.h>
 #include "log.h"
 #include "show_internal.h"
+#include "sl_neigh.h"
 
 static json_t *
 json_ip(const struct sl_ifaddr *ip, bool prefix)
@@ -251,20 +252,24 @@ sl_show_neighbours(struct sl_daemon *d, const json_t *params)
 json_t *
 sl_show_counters(struct sl_daemon *d, const json_t *params)
 {
-	const uint64_t *link = sl_links_counters(d->links), *route = sl_router_counters(d->router);
+	const uint64_t *link = sl_links_counters(d->links), *route = sl_router_counters(d->router),
+		       *neigh = sl_dataplane_neigh_counters(d->dp);
 	json_t *o = json_object(), *links = json_object(), *routes = json_object(),
-	       *app = json_object();
+	       *neighbours = json_object(), *app = json_object();
 
 	(void)params;
 	for (unsigned i = 0; i < SL_LINK_COUNTER_COUNT; i++)
 		set_u64(links, sl_link_counter_name((enum sl_link_counter)i), link[i]);
 	for (unsigned i = 0; i < SL_ROUTE_COUNTER_COUNT; i++)
 		set_u64(routes, sl_route_counter_name((enum sl_route_counter)i), route[i]);
+	for (unsigned i = 0; i < SL_NEIGH_COUNTER_COUNT; i++)
+		set_u64(neighbours, sl_neigh_counter_name((enum sl_neigh_counter)i), neigh[i]);
 	for (unsigned i = 0; i < SL_APP_COUNTER_COUNT; i++)
 		set_u64(app, sl_app_counter_name((enum sl_app_counter)i), d->counters[i]);
 	set_u64(app, "log_lines_left_out", sl_app_log_suppressed());
 	json_object_set_new(o, "link", links);
 	json_object_set_new(o, "route", routes);
+	json_object_set_new(o, "neighbour", neighbours);
 	json_object_set_new(o, "daemon", app);
 	return o;
 }

@@ -344,6 +344,12 @@ sl_dataplane_for_each_neigh(const struct sl_dataplane *dp, sl_neigh_fn fn, void 
 	sl_neigh_for_each(dp->neigh, sl_dataplane_now_us(), fn, arg);
 }
 
+const uint64_t *
+sl_dataplane_neigh_counters(const struct sl_dataplane *dp)
+{
+	return sl_neigh_counters(dp->neigh);
+}
+
 void
 sl_dataplane_buffers(const struct sl_dataplane *dp, uint32_t *free_count, uint32_t *total)
 {

@@ -20,7 +20,11 @@
 enum {
 	/* Receives on every queue pair the device was made with: all must be read, and as many are made as we transmit on. */
 	QUIRK_PAIRS = 1,
-	/* More queues than the other end has are dead: none is spent on control. */
+	/*
+	 * None is spent on control: more queues than the other end has are dead (memif, vhost), or a second receive
+	 * queue that came with it would take frames out of their order (af_packet: the kernel turns to another queue
+	 * when one runs full, so a flow overtakes itself by more than a replay window).
+	 */
 	QUIRK_NO_SPARE = 2,
 	/* Spreads flows over its queues without RSS being set up. */
 	QUIRK_SPREADS = 4,
@@ -30,7 +34,7 @@ static const struct {
 	unsigned quirks;
 	const char *queues_arg; /* device argument that makes so many queue pairs */
 } drivers[] = {
-	{"net_af_packet", QUIRK_PAIRS | QUIRK_SPREADS, "qpairs"},
+	{"net_af_packet", QUIRK_PAIRS | QUIRK_NO_SPARE | QUIRK_SPREADS, "qpairs"},
 	{"net_tap", QUIRK_PAIRS | QUIRK_SPREADS, NULL},
 	{"net_memif", QUIRK_NO_SPARE | QUIRK_SPREADS, NULL},
 	{"net_vhost", QUIRK_NO_SPARE | QUIRK_SPREADS, NULL},
@@ -77,7 +81,8 @@ device_attach(struct sl_port *p, uint16_t workers, const char **error)
 		return 0;
 	snprintf(args, sizeof(args), "%s", p->config.device);
 	if (d >= 0 && drivers[d].queues_arg && !strstr(args, drivers[d].queues_arg))
-		snprintf(args, sizeof(args), "%s,%s=%u", p->config.device, drivers[d].queues_arg, workers + 1u);
+		snprintf(args, sizeof(args), "%s,%s=%u", p->config.device, drivers[d].queues_arg,
+			drivers[d].quirks & QUIRK_NO_SPARE ? workers : workers + 1u);
 	*error = "device cannot be attached";
 	rc = rte_dev_probe(args);
 	if (rc != 0)

@@ -161,6 +161,8 @@ int sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct
 
 /* struct sl_neigh_info: sl_ifaddr.h */
 void sl_dataplane_for_each_neigh(const struct sl_dataplane *dp, sl_neigh_fn fn, void *arg);
+/* SL_NEIGH_COUNTER_COUNT values, named in sl_neigh.h. Control only. */
+const uint64_t *sl_dataplane_neigh_counters(const struct sl_dataplane *dp);
 /* Buffers free and in all, of all pools. */
 void sl_dataplane_buffers(const struct sl_dataplane *dp, uint32_t *free_count, uint32_t *total);
 

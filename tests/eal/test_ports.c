@@ -139,6 +139,26 @@ SL_TEST(ports, af_packet)
 {
 	driver("net_af_packet_t0,iface=lo", "no rights for packet sockets");
 }
+/* One receive queue a worker: with a second one the kernel reorders a flow when the first runs full. */
+SL_TEST(ports, af_packet_keeps_order)
+{
+	static const struct sl_fib_ref fib = {NULL};
+	struct sl_port_config pc = {.name = "port", .device = "net_af_packet_t3,iface=lo"};
+	struct sl_session_table *table;
+	struct sl_dataplane *dp = dataplane_make(&table, &fib, 1);
+	struct sl_port_stats stats;
+	const char *error = NULL;
+
+	SL_ASSERT(dp);
+	if (sl_dataplane_port_add(dp, &pc, &error) == 0) {
+		SL_EXPECT_EQ(sl_dataplane_port_stats(dp, 0, &stats), 0);
+		SL_EXPECT_EQ(stats.queues, 1);
+	}
+	sl_dataplane_destroy(dp);
+	sl_session_table_destroy(table);
+	if (error && strcmp(error, "device cannot be attached") == 0)
+		SL_SKIP("no rights for packet sockets");
+}
 SL_TEST(ports, af_packet_pairs_given)
 {
 	const char *error = NULL;

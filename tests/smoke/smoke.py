@@ -300,6 +300,9 @@ def strangers():
         page = balanced(stage, what)
         grown = {k: v - before.get(k, 0) for k, v in (page.get("drops") or {}).items() if v > before.get(k, 0)}
         print(f"# drops: {grown}", flush=True)
+        counted = (stage.show("counters") or {}).get("neighbour") or {}
+        rep.ok(counted.get("requests_sent", 0) > 0 and "arp_malformed" in counted,
+               f"{what}: ARP and discovery have counters too", json.dumps(counted))
         for reason in ("drop_fmp_short", "drop_fmp_version", "drop_fmp_phase", "drop_fmp_length", "drop_unknown_index"):
             rep.ok(grown.get(reason, 0) > 0, f"{what}: counted under {reason}", json.dumps(grown))
 
