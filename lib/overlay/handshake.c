@@ -357,6 +357,10 @@ msg2_received(
 		count(l, SL_LINK_MSG2_UNKNOWN);
 		return;
 	}
+	if (!sl_bucket_take(&a->answers, now_us)) {
+		count(l, SL_LINK_MSG2_RATE_LIMITED);
+		return;
+	}
 	if (sl_noise_initiator_read(&a->noise, packet + MSG2_NOISE, &keys, epoch) < 0) {
 		count(l, SL_LINK_MSG2_AUTH); /* the attempt goes on: anyone can see its index */
 		return;

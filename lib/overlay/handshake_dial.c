@@ -156,6 +156,7 @@ sl_attempt_start(
 	a->rx_index = rx_index;
 	a->rekey = rekey;
 	a->started_us = now_us;
+	sl_bucket_init(&a->answers, SL_ANSWERS_BURST, SL_ANSWERS_PER_S, now_us);
 	a->next = p->attempts;
 	p->attempts = a;
 	if (!rekey)

@@ -55,6 +55,8 @@
 #define SL_PEERS_PER_TURN 256u
 #define SL_SEND_RETRY_MIN_US 50000ull /* a msg1 that could not be sent locally */
 #define SL_SEND_RETRY_MAX_US 1000000ull
+#define SL_ANSWERS_BURST 16
+#define SL_ANSWERS_PER_S 50
 #define SL_TRANSPORTS_MAX 256u
 #define SL_OWN_ADDRS_MAX 64u
 #define SL_REFUSED_ENTRIES 16u
@@ -124,6 +126,7 @@ struct attempt {
 	bool rekey, sent_once;
 	uint8_t resends;
 	uint64_t started_us, next_send_us, send_retry_us;
+	struct sl_bucket answers; /* msg2 that may be looked at: each costs two curve operations */
 	struct sl_noise_initiator noise;
 	uint8_t msg1[SL_MSG1_PACKET_BYTES];
 };

@@ -285,6 +285,42 @@ SL_TEST(links, forged_msg2_kills_nothing)
 	net_destroy(net);
 }
 
+/* Who sees our index can send forged ones at any rate: so many are looked at and no more, and the attempt goes on. */
+static void
+forge_flood_tap(struct net *net, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
+	struct fate *fate, void *arg)
+{
+	uint8_t forged[SL_MSG2_PACKET_BYTES];
+	unsigned *times = arg;
+
+	(void)fate;
+	if ((bytes[0] & 0x0f) != SL_PHASE_MSG2 || !*times)
+		return;
+	memcpy(forged, bytes, len);
+	forged[68] ^= 1;
+	while (*times) {
+		net_inject(net, &from->addr, to, forged, len);
+		--*times;
+	}
+}
+
+SL_TEST(links, a_flood_of_forged_msg2_is_bounded)
+{
+	struct net *net = net_create();
+	unsigned times = 500;
+	struct node *n[2];
+
+	net->tap = forge_flood_tap;
+	net->tap_arg = &times;
+	net_pair(net, n, NULL);
+	net_configure(n[0], n[1]);
+	SL_EXPECT(net_run_until_up(net, n[0], n[1], 2 * NET_S));
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_MSG2_AUTH), 16);
+	SL_EXPECT_GE(net_counter(n[0], SL_LINK_MSG2_RATE_LIMITED), 484);
+	expect_one_link(n);
+	net_destroy(net);
+}
+
 SL_TEST(links, msg2_from_another_address)
 {
 	struct net *net = net_create();

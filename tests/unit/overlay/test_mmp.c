@@ -574,8 +574,13 @@ SL_TEST(mmp_metrics, highest_counter_of_the_old_session)
 	SL_EXPECT(sl_mmp_on_report(&m, &r, 1105000, 2000000, 10, &rx));
 	SL_EXPECT_EQ(m.forward * 1000, 1000);
 	SL_EXPECT_EQ(m.goodput_bytes_per_s, 500);
+	/* A late frame of the old session raises it: still nothing that we have sent on this one. */
+	r.total_frames += 2;
+	r.highest_counter = 175;
+	SL_EXPECT(sl_mmp_on_report(&m, &r, 1106000, 2001000, 10, &rx));
+	SL_EXPECT_EQ(m.forward * 1000, 1000);
 	/* Our own counter has passed it: loss is measured from here on. */
-	r.total_frames += 200;
+	r.total_frames += 1;
 	r.highest_counter = 180;
 	SL_EXPECT(sl_mmp_on_report(&m, &r, 2105000, 3000000, 200, &rx));
 	SL_EXPECT_EQ(m.forward * 1000, 1000);
@@ -587,4 +592,27 @@ SL_TEST(mmp_metrics, highest_counter_of_the_old_session)
 	r.highest_counter = 185;
 	r.total_frames += 5;
 	SL_EXPECT(!sl_mmp_on_report(&m, &r, 4105000, 5000000, 200, &rx));
+}
+
+/* Or it falls to what this session has sent: not stale, and the base of the next. */
+SL_TEST(mmp_metrics, highest_counter_falls_to_the_new_session)
+{
+	struct sl_mmp_metrics m = {0};
+	struct sl_mmp_rx rx = {0};
+	struct sl_receiver_report r = {.highest_counter = 171, .total_frames = 200, .total_bytes = 20000};
+
+	sl_mmp_metrics_cutover(&m);
+	SL_EXPECT(sl_mmp_on_report(&m, &r, 110000, 1000000, 5, &rx));
+	r.highest_counter = 8;
+	r.total_frames += 5;
+	SL_EXPECT(sl_mmp_on_report(&m, &r, 1105000, 2000000, 12, &rx));
+	SL_EXPECT_EQ(m.forward * 1000, 1000);
+	r.highest_counter = 18;
+	r.total_frames += 5;
+	SL_EXPECT(sl_mmp_on_report(&m, &r, 2105000, 3000000, 20, &rx));
+	SL_EXPECT_EQ(m.forward * 1000, 500);
+	/* 20 has not been sent yet, 19 has. */
+	r.highest_counter = 20;
+	SL_EXPECT(sl_mmp_on_report(&m, &r, 3105000, 4000000, 20, &rx));
+	SL_EXPECT_EQ(m.forward * 1000, 500);
 }
