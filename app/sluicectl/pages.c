@@ -371,10 +371,17 @@ print_ports(FILE *out, const json_t *d, const struct sl_page_options *opt)
 }
 
 static void
+cell_cycles(struct sl_table *t, const json_t *w, const char *key)
+{
+	sl_table_cell(t, has(w, key) ? "%.0f" : "-", real(w, key));
+}
+
+static void
 print_workers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
 	static const char *const heads[] = {">WORKER", ">CPU", ">RX", ">TX", ">PUNT", ">HANDOFF",
-		">LOCAL", ">DROPPED", ">RX BYTES", ">BUSY", ">CYCLES/PACKET", ">PACKETS/POLL",
+		">LOCAL", ">DROPPED", ">RX BYTES", ">BUSY", ">CYCLES/PACKET", ">TRANSIT", ">DRIVER",
+		">PACKETS/POLL",
 		">RING FULL", "BALANCED", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *w;
@@ -396,8 +403,9 @@ print_workers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 			sl_table_cell(t, "%.1f%%", 100 * real(w, "busy_ratio"));
 		else
 			sl_table_cell(t, "-");
-		sl_table_cell(t, has(w, "cycles_per_packet") ? "%.0f" : "-",
-			real(w, "cycles_per_packet"));
+		cell_cycles(t, w, "cycles_per_packet");
+		cell_cycles(t, w, "transit_cycles_per_packet");
+		cell_cycles(t, w, "driver_cycles_per_packet");
 		sl_table_cell(t, has(w, "packets_per_busy_poll") ? "%.1f" : "-",
 			real(w, "packets_per_busy_poll"));
 		sl_table_cell(t, "%llu",

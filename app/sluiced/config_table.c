@@ -558,8 +558,8 @@ const struct sl_key sl_keys[] = {
 	UINT("dataplane.sessions", ROOT, C(dataplane.sessions), 0, 1048576, "0", "sessions",
 		"Session table; 0 = four a peer."),
 	UINT("dataplane.idle_sleep_us", ROOT, C(dataplane.idle_sleep_us), 0, 1000, "0", "us",
-		"A worker without frames sleeps so long: kind to shared CPUs, costs latency. 0 = never."),
-	BOOL("dataplane.measure_cycles", ROOT, C(dataplane.measure_cycles), "true", "Count cycles (two TSC reads a burst)."),
+		"Sleep of a worker after each empty poll, once 2,000 in a row were empty: for shared CPUs, costs latency. 0 = never."),
+	BOOL("dataplane.measure_cycles", ROOT, C(dataplane.measure_cycles), "true", "Count cycles: a TSC read a poll and queue, three a burst."),
 	TEXT("dataplane.profiles_dir", ROOT, 0, C(dataplane.profiles_dir), "/usr/share/sluice/drivers-config",
 		"Where driver profiles are."),
 };

@@ -108,6 +108,13 @@ read_balanced(const struct sl_daemon *d, uint16_t worker, struct sl_worker_stats
 	return false;
 }
 
+/* Cycles a packet, null where nothing was counted. */
+static json_t *
+json_per_packet(uint64_t cycles, const struct sl_worker_stats *s)
+{
+	return s->rx && s->busy_tsc ? json_real((double)cycles / (double)s->rx) : json_null();
+}
+
 json_t *
 sl_show_workers(struct sl_daemon *d, const json_t *params)
 {
@@ -137,13 +144,17 @@ sl_show_workers(struct sl_daemon *d, const json_t *params)
 		set_u64(o, "tx_bytes", s.tx_bytes);
 		set_u64(o, "busy_tsc", s.busy_tsc);
 		set_u64(o, "idle_tsc", s.idle_tsc);
+		set_u64(o, "transit_tsc", s.transit_tsc);
+		set_u64(o, "driver_tsc", s.driver_tsc);
 		set_u64(o, "polls", s.polls);
 		set_u64(o, "busy_polls", s.busy_polls);
 		json_object_set_new(o, "busy_ratio",
 			tsc ? json_real((double)s.busy_tsc / (double)tsc) : json_null());
-		json_object_set_new(o, "cycles_per_packet",
-			s.rx && s.busy_tsc ? json_real((double)s.busy_tsc / (double)s.rx)
-					   : json_null());
+		/* All of busy polls; of that: ours, and the drivers' receive and transmit. */
+		json_object_set_new(o, "cycles_per_packet", json_per_packet(s.busy_tsc, &s));
+		json_object_set_new(
+			o, "transit_cycles_per_packet", json_per_packet(s.transit_tsc, &s));
+		json_object_set_new(o, "driver_cycles_per_packet", json_per_packet(s.driver_tsc, &s));
 		json_object_set_new(o, "packets_per_busy_poll",
 			s.busy_polls ? json_real((double)s.rx / (double)s.busy_polls)
 				     : json_null());

@@ -285,7 +285,8 @@ sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct
 
 #define READ(field) __atomic_load_n(&c->field, __ATOMIC_RELAXED)
 	*s = (struct sl_worker_stats){.rx = READ(rx), .handoff_in = READ(handoff_in), .rx_bytes = READ(rx_bytes),
-		.tx_bytes = READ(tx_bytes), .busy_tsc = READ(busy_tsc), .idle_tsc = READ(idle_tsc), .polls = READ(polls),
+		.tx_bytes = READ(tx_bytes), .busy_tsc = READ(busy_tsc), .idle_tsc = READ(idle_tsc),
+		.transit_tsc = READ(transit_tsc), .driver_tsc = READ(driver_tsc), .polls = READ(polls),
 		.busy_polls = READ(busy_polls), .punt_ring_full = READ(punt_ring_full),
 		.event_ring_full = READ(event_ring_full), .learn_ring_full = READ(learn_ring_full)};
 	for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)

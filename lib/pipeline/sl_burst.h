@@ -36,6 +36,7 @@ struct sl_burst {
 	uint32_t live_count; /* of them undecided */
 	uint32_t group_count;
 	uint16_t port; /* our index of the port they came in by; SL_PORT_NONE = from another worker */
+	uint64_t begin_tsc; /* the one clock read of a burst, and in microseconds */
 	uint64_t now_us;
 	uint64_t rx_bytes;
 	const struct sl_parse_local *local; /* of that port */

@@ -53,8 +53,11 @@ struct sl_dataplane_config {
 	uint32_t hop_cache_entries; /* per worker */
 	uint16_t burst;		/* frames a poll, 0 = 32, at most 64 */
 	const struct sl_aead_backend *aead;
-	bool measure_cycles;	/* count TSC busy and idle (one more read a poll) */
-	/* Sleep this long after many empty polls, microseconds; 0 = never. For cores that workers share with others. */
+	bool measure_cycles;	/* count TSC cycles: one read a poll and a queue, three a burst */
+	/*
+	 * Sleep this long, microseconds, after each empty poll once SL_IDLE_POLLS in a row were empty; 0 = never. For cores
+	 * that workers share with others.
+	 */
 	uint32_t idle_sleep_us;
 };
 
@@ -137,7 +140,12 @@ struct sl_worker_stats {
 	uint64_t handoff_in; /* of rx: from other workers */
 	uint64_t rx_bytes, tx_bytes;
 	uint64_t verdicts[SL_VERDICT_COUNT]; /* rx = sum of all verdicts; tx = verdicts[SL_FORWARD] */
-	uint64_t busy_tsc, idle_tsc;   /* while a poll found frames / found none */
+	/*
+	 * TSC cycles, with measure_cycles: of polls that found frames, of polls that found none (and of sleep). Of the first:
+	 * those in transit, and those in the drivers' transmit and such receive as found frames. What is left of busy_tsc is
+	 * polling of empty queues, and whatever else had the worker's CPU meanwhile.
+	 */
+	uint64_t busy_tsc, idle_tsc, transit_tsc, driver_tsc;
 	uint64_t polls, busy_polls;
 	uint64_t punt_ring_full, event_ring_full, learn_ring_full;
 };

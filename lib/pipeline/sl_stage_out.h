@@ -288,13 +288,17 @@ sl_finish_transmit(struct sl_worker *w, uint32_t port)
 	struct rte_mbuf **frames = w->tx_frames[port];
 	const uint32_t count = w->tx_fill[port];
 	uint32_t bytes[SL_BURST_MAX + 1], sent;
+	uint64_t begin;
 
 	bytes[0] = 0;
 	for (uint32_t k = 0; k < count; k++)
 		bytes[k + 1] = bytes[k] + frames[k]->pkt_len;
 	if (unlikely(!w->tx[port].present))
 		return 0;
+	begin = w->measure_cycles ? rte_rdtsc() : 0;
 	sent = rte_eth_tx_burst(w->tx[port].ethdev, w->tx[port].queue, frames, (uint16_t)count);
+	if (w->measure_cycles)
+		w->transmit_tsc += rte_rdtsc() - begin;
 	SL_COUNT(w, tx_bytes, bytes[sent]);
 	return sent;
 }

@@ -37,7 +37,7 @@ struct sl_tx_queue {
 struct sl_worker_counters {
 	uint64_t rx, handoff_in, rx_bytes, tx_bytes;
 	uint64_t verdicts[SL_VERDICT_COUNT];
-	uint64_t busy_tsc, idle_tsc, polls, busy_polls;
+	uint64_t busy_tsc, idle_tsc, transit_tsc, driver_tsc, polls, busy_polls;
 	uint64_t punt_ring_full, event_ring_full, learn_ring_full, inject_full;
 };
 
@@ -76,6 +76,7 @@ struct sl_worker {
 	uint32_t idle_polls;
 	bool last_poll_busy;
 	uint64_t last_poll_tsc;
+	uint64_t transmit_tsc; /* cycles inside the drivers' transmit during the burst in hand */
 	struct sl_burst in_hand __attribute__((aligned(SL_CACHE_LINE)));
 	/* finish sorts the burst into these */
 	uint16_t tx_fill[SL_PORTS_MAX];

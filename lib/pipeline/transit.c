@@ -29,7 +29,8 @@
 void
 sl_transit(struct sl_worker *w, struct sl_burst *b)
 {
-	b->now_us = sl_tsc_to_us(w->us_per_tsc_q64, rte_rdtsc());
+	b->begin_tsc = rte_rdtsc();
+	b->now_us = sl_tsc_to_us(w->us_per_tsc_q64, b->begin_tsc);
 	b->fib = __atomic_load_n(&w->fib->current, __ATOMIC_ACQUIRE);
 
 	if (likely(b->port != SL_PORT_NONE))

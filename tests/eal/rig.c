@@ -258,6 +258,33 @@ rig_create(const struct rig_config *config)
 	return r;
 }
 
+static int
+by_address(const void *a, const void *b)
+{
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Every buffer back, and each one once: a wrong one freed leaves the number right. */
+static void
+expect_pool_whole(struct rte_mempool *pool)
+{
+	const unsigned n = pool->size;
+	void **all = calloc(n, sizeof(*all));
+	unsigned got = 0, twice = 0;
+
+	SL_EXPECT_EQ(rte_mempool_avail_count(pool), n);
+	while (got < n && rte_mempool_get(pool, &all[got]) == 0)
+		got++;
+	qsort(all, got, sizeof(*all), by_address);
+	for (unsigned i = 1; i < got; i++)
+		twice += all[i] == all[i - 1];
+	SL_EXPECT_EQ(twice, 0);
+	rte_mempool_put_bulk(pool, all, got);
+	free(all);
+}
+
 void
 rig_destroy(struct rig *r)
 {
@@ -279,7 +306,9 @@ rig_destroy(struct rig *r)
 			rte_pktmbuf_free(m);
 	sl_dataplane_buffers(r->dp, &free_count, &total);
 	SL_EXPECT_EQ(free_count, total);
-	SL_EXPECT_EQ(rte_mempool_avail_count(r->pool), r->pool->size);
+	expect_pool_whole(r->pool);
+	for (uint16_t port = 0; port < RIG_PORTS; port++)
+		expect_pool_whole(r->dp->ports[port].control_pool);
 	sl_dataplane_destroy(r->dp);
 	r->dp = NULL; /* from here on things are reclaimed at once */
 	sl_router_destroy(r->router);

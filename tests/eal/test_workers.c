@@ -161,6 +161,51 @@ SL_TEST(workers, too_few_lcores)
 	rig_destroy(r);
 }
 
+/* --- cycles -------------------------------------------------------------------------------------------------------- */
+
+#define SLOW_US 3000
+
+static uint16_t
+slow_transmit(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t count, void *arg)
+{
+	rte_delay_us_block(SLOW_US);
+	return count;
+}
+
+/* What a driver takes to transmit is counted as its own, not as transit's. */
+SL_TEST(workers, cycles_of_driver_and_transit)
+{
+	struct rig *r = rig_create(NULL);
+	const struct rte_eth_rxtx_callback *cb;
+	const uint64_t slow = rte_get_tsc_hz() / 1000000 * SLOW_US;
+	struct sl_worker_stats before, after;
+	struct rig_peer *a, *b;
+	uint8_t msg[RIG_FRAME_MAX];
+
+	SL_ASSERT(r);
+	a = rig_peer_add(r, SL_ADDR_UDP4, 0, 0);
+	b = rig_peer_add(r, SL_ADDR_UDP4, 1, 0);
+	rig_poll(r, true);
+	cb = rte_eth_add_tx_callback(r->dp->ports[1].ethdev, 0, slow_transmit, NULL);
+	if (!cb)
+		SL_SKIP("this DPDK has no transmit callbacks");
+	sl_dataplane_worker_stats(r->dp, 0, &before);
+	for (unsigned i = 0; i < 10; i++) {
+		rig_send_datagram(r, a, &b->addr, 0, 64, 1280, "x", 1, msg);
+		SL_EXPECT_EQ(sl_worker_poll(r->dp->workers[0]), 1);
+	}
+	sl_worker_poll(r->dp->workers[0]); /* a poll counts when the next begins */
+	sl_dataplane_worker_stats(r->dp, 0, &after);
+	SL_EXPECT_EQ(after.tx - before.tx, 10);
+	SL_EXPECT_GT(after.transit_tsc, before.transit_tsc);
+	SL_EXPECT_GT(after.busy_tsc - before.busy_tsc, 10 * slow);
+	SL_EXPECT_GT(after.driver_tsc - before.driver_tsc, 10 * slow * 9 / 10);
+	SL_EXPECT_LE(after.driver_tsc - before.driver_tsc + (after.transit_tsc - before.transit_tsc),
+		after.busy_tsc - before.busy_tsc);
+	SL_EXPECT_EQ(rte_eth_remove_tx_callback(r->dp->ports[1].ethdev, 0, cb), 0);
+	rig_destroy(r);
+}
+
 /* --- reclaiming ----------------------------------------------------------------------------------------------------- */
 
 static void

@@ -289,10 +289,12 @@ static void print_json(bool final)
 		comma = ",";
 	}
 	printf("}},\"workers\":{\"workers\":[{\"rx\":%llu,\"tx\":%llu,\"punt\":%llu,\"local\":%llu,"
-	       "\"busy_tsc\":%llu}]}}\n",
+	       "\"busy_tsc\":%llu,\"transit_tsc\":%llu,"
+	       "\"driver_tsc\":%llu}]}}\n",
 		(unsigned long long)s.rx, (unsigned long long)s.tx,
 		(unsigned long long)s.verdicts[SL_PUNT], (unsigned long long)s.verdicts[SL_LOCAL],
-		(unsigned long long)s.busy_tsc);
+		(unsigned long long)s.busy_tsc, (unsigned long long)s.transit_tsc,
+		(unsigned long long)s.driver_tsc);
 	fflush(stdout);
 }
 

@@ -38,18 +38,25 @@ class Relay:
         self.drops = {k: v for k, v in (drops.get("drops") or {}).items() if v}
         self.rx, self.tx, self.punt, self.local, self.handoff = (
             drops.get(k, sum(w.get(k, 0) for w in rows)) for k in ("rx", "tx", "punt", "local", "handoff"))
-        self.busy_tsc = sum(w.get("busy_tsc", 0) for w in rows)
+        self.busy_tsc, self.transit_tsc, self.driver_tsc = (
+            sum(w.get(k, 0) for w in rows) for k in ("busy_tsc", "transit_tsc", "driver_tsc"))
 
     def since(self, before):
         d = Relay(None, None)
-        for k in ("rx", "tx", "punt", "local", "handoff", "busy_tsc"):
+        for k in ("rx", "tx", "punt", "local", "handoff", "busy_tsc", "transit_tsc", "driver_tsc"):
             setattr(d, k, getattr(self, k) - getattr(before, k))
         d.drops = {k: v - before.drops.get(k, 0) for k, v in self.drops.items() if v > before.drops.get(k, 0)}
         d.balanced, d.known = self.balanced, self.known
         return d
 
     def cycles(self):
-        return self.busy_tsc / self.rx if self.rx else 0
+        """Of a frame: transit, the drivers' receive and transmit, and busy polls in all."""
+        parts = (self.transit_tsc, self.driver_tsc, self.busy_tsc)
+        return tuple(n / self.rx if self.rx else 0 for n in parts)
+
+    def cycles_result(self):
+        names = ("transit_cycles_per_packet", "driver_cycles_per_packet", "cycles_per_packet")
+        return {name: round(n) for name, n in zip(names, self.cycles())}
 
 
 def number(n):
@@ -64,7 +71,7 @@ def direction_line(at, name, sent_per_s, received_per_s, mbps, rx):
 def relay_line(relay, seconds):
     drops = ", ".join(f"{k} {v}" for k, v in sorted(relay.drops.items())) or "none"
     return (f"  {'':6}  relay: {number(relay.tx / seconds)} forwarded/s, {number(relay.punt / seconds)} to control/s, "
-            f"{number(relay.cycles())} cycles a frame, drops: {drops}")
+            "cycles a frame: transit {}, driver {}, in all {}; drops: {}".format(*map(number, relay.cycles()), drops))
 
 
 def verdict(ends, relay, args, mode, seconds):
@@ -93,7 +100,7 @@ def verdict(ends, relay, args, mode, seconds):
             say(f"          the sender managed {number(tx['sent'])} of {number(args.rate * args.seconds)}: this machine is "
                 "too busy for the rate")
     drops = ", ".join(f"{k} {v}" for k, v in sorted(relay.drops.items())) or "none"
-    result.update({"drops": relay.drops, "balanced": relay.balanced, "cycles_per_packet": round(relay.cycles()),
+    result.update({"drops": relay.drops, "balanced": relay.balanced, **relay.cycles_result(),
                    "relay_rx": relay.rx, "relay_tx": relay.tx, "relay_punt": relay.punt, "relay_local": relay.local})
     say(f"  relay: rx {number(relay.rx)} = tx {number(relay.tx)} + to control {number(relay.punt)} + local "
         f"{number(relay.local)} + drops {number(sum(relay.drops.values()))}: "
@@ -179,9 +186,8 @@ def namespaces(args):
         if not relay.known:
             explain("sluicectl got no answer", sluiced)
         total = relay.since(first) if first.known else relay
-        relay.busy_tsc, whole_rx = total.busy_tsc, total.rx
         result = verdict(ends, relay, args, "namespaces", args.seconds)
-        result["cycles_per_packet"] = round(total.busy_tsc / whole_rx) if whole_rx else 0
+        result.update(total.cycles_result())
         took = sluiced.stop(wait=5)
         if took is None or sluiced.child.returncode != 0:
             say(f"sluiced did not leave in good order (status {sluiced.child.returncode})")
