@@ -438,14 +438,19 @@ static void chunk_tags(struct sl_aead_ctx *ctx, bool in_place)
 			continue;
 		}
 		for (uint32_t l = 0; l < POLY_LANES; l++) {
-			/* Lanes beyond the last packet repeat the first one's. */
-			uint32_t position = first + l < c->n ? first + l : first;
+			/*
+			 * Lanes beyond the last packet repeat the first one's, with keys that are
+			 * nobody's; what comes out of them goes nowhere.
+			 */
+			bool there = first + l < c->n;
+			uint32_t position = there ? first + l : first;
 			const struct sl_aead_op *op = at_position(c, position);
 
 			job.aad[l] = (uintptr_t)op->aad;
 			job.text[l] = (uintptr_t)op->text;
 			job.len[l] = op->text_len;
-			job.tag[l] = in_place ? op->text + op->text_len : c->tag[first + l];
+			job.tag[l] =
+				in_place && there ? op->text + op->text_len : c->tag[first + l];
 		}
 		poly_tags(&job, &c->keys[first / POLY_LANES], ctx->idle);
 	}
@@ -557,23 +562,32 @@ void aead_avx512_poly(
 	uint8_t (*tag)[16], const uint8_t (*key)[32], const struct sl_aead_op *ops, unsigned n)
 {
 	static const uint8_t idle[64];
+	struct poly_keys keys[2];
 	struct poly_job job;
-	struct poly_keys keys;
+	uint64_t start[2 * POLY_LANES];
+	uint8_t *tags[2 * POLY_LANES];
 
-	assert(n > 0 && n <= POLY_LANES);
-	for (unsigned l = 0; l < POLY_LANES; l++) {
-		unsigned i = l < n ? l : 0;
+	assert(n > 0 && (n <= POLY_LANES || n == 2 * POLY_LANES));
+	for (unsigned l = 0; l < 2 * POLY_LANES; l++) {
+		unsigned i = l < n ? l : 0, v = l / POLY_LANES, lane = l % POLY_LANES;
 
-		job.aad[l] = (uintptr_t)ops[i].aad;
-		job.text[l] = (uintptr_t)ops[i].text;
-		job.len[l] = ops[i].text_len;
-		memcpy(&keys.r_lo[l], key[i], 8);
-		memcpy(&keys.r_hi[l], key[i] + 8, 8);
-		memcpy(&keys.s_lo[l], key[i] + 16, 8);
-		memcpy(&keys.s_hi[l], key[i] + 24, 8);
-		job.tag[l] = tag[l];
+		memcpy(&keys[v].r_lo[lane], key[i], 8);
+		memcpy(&keys[v].r_hi[lane], key[i] + 8, 8);
+		memcpy(&keys[v].s_lo[lane], key[i] + 16, 8);
+		memcpy(&keys[v].s_hi[lane], key[i] + 24, 8);
+		start[l] = (uintptr_t)ops[i].aad;
+		tags[l] = tag[i];
+		if (v > 0)
+			continue;
+		job.aad[lane] = (uintptr_t)ops[i].aad;
+		job.text[lane] = (uintptr_t)ops[i].text;
+		job.len[lane] = ops[i].text_len;
+		job.tag[lane] = tag[i];
 	}
-	poly_tags(&job, &keys, idle);
+	if (n > POLY_LANES)
+		poly_tags_even(tags, start, ops[0].text_len, keys);
+	else
+		poly_tags(&job, keys, idle);
 }
 
 const struct sl_aead_backend sl_aead_avx512 = {

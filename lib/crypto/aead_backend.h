@@ -14,9 +14,13 @@ extern const struct sl_aead_backend sl_aead_auto;
 /* Our own, across packets (docs/aead-engine.md), where the build has them. */
 #ifdef AEAD_AVX512
 extern const struct sl_aead_backend sl_aead_avx512;
-bool aead_avx512_usable(void);
-/* Poly1305 alone of up to eight ops (their key and counter are not looked at) with one-time keys;
- * tag has room for 8. */
+bool aead_avx512_supported(void); /* by the CPU and the system */
+bool aead_avx512_usable(void);	  /* and known answers came out */
+/*
+ * Poly1305 alone, for tests: up to 8 ops (their key and counter are not looked at) with one-time
+ * keys; or exactly 16 of one length with the associated data before the text, which take another
+ * way through the engine. tag has room for 8 or 16.
+ */
 void aead_avx512_poly(
 	uint8_t (*tag)[16], const uint8_t (*key)[32], const struct sl_aead_op *ops, unsigned n);
 #endif

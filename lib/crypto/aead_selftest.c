@@ -100,15 +100,22 @@ static bool self_test(const struct sl_aead_backend *b, atomic_int *verdict)
 }
 
 #ifdef AEAD_AVX512
+bool aead_avx512_supported(void)
+{
+	/*
+	 * The compiler's support library asks XGETBV too: registers that the system does not save
+	 * do not count.
+	 */
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+	       __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("avx512vbmi2") &&
+	       __builtin_cpu_supports("bmi2");
+}
+
 bool aead_avx512_usable(void)
 {
 	static atomic_int verdict;
 
-	/* The compiler's support library asks XGETBV too: registers that the system does not save
-	 * do not count. */
-	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-	       __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("avx512vbmi2") &&
-	       __builtin_cpu_supports("bmi2") && self_test(&sl_aead_avx512, &verdict);
+	return aead_avx512_supported() && self_test(&sl_aead_avx512, &verdict);
 }
 #endif
