@@ -79,8 +79,13 @@ static uint16_t known_coords(
 /*
  * Tells the source of a datagram that its destination cannot be reached. One signal per destination
  * and 100 ms; the slot is used up even if there is no way back.
+ *
+ * Nothing proves the source, so a peer that makes destinations up could have any node flooded: what
+ * `from` causes (NULL when nobody remembers who it was: what goes back to the peer towards the
+ * source) is limited as well.
  */
-static void send_signal(struct sl_router *r, const uint8_t *msg, struct sl_signal *s)
+static void send_signal(struct sl_router *r, struct sl_route_peer *from, const uint8_t *msg,
+	struct sl_signal *s)
 {
 	uint8_t out[SL_DATAGRAM_HEADER_BYTES + 40 + 16 * SIGNAL_COORDS_MAX];
 	struct sl_node_addr source;
@@ -99,6 +104,12 @@ static void send_signal(struct sl_router *r, const uint8_t *msg, struct sl_signa
 		sl_route_count(r, SL_ROUTE_SIGNAL_NO_ROUTE);
 		return;
 	}
+	if (!from)
+		from = r->peers[hop.peer_id];
+	if (!sl_bucket_take(&from->signal_bucket, r->now_us)) {
+		sl_route_count(r, SL_ROUTE_SIGNAL_PEER_LIMITED);
+		return;
+	}
 	/* path_mtu stays at the maximum, not folded with the first link (9.5). */
 	sl_datagram_build(out, r->config.default_ttl, UINT16_MAX, &r->tree.self, &source);
 	len = sl_signal_build(out + SL_DATAGRAM_PAYLOAD, sizeof(out) - SL_DATAGRAM_PAYLOAD, s);
@@ -107,7 +118,7 @@ static void send_signal(struct sl_router *r, const uint8_t *msg, struct sl_signa
 		sl_route_count(r, SL_ROUTE_SIGNAL_TX);
 }
 
-static void no_hop(struct sl_router *r, const uint8_t *msg)
+static void no_hop(struct sl_router *r, struct sl_route_peer *from, const uint8_t *msg)
 {
 	uint8_t wire[16 * SIGNAL_COORDS_MAX];
 	struct sl_node_addr dest;
@@ -121,15 +132,16 @@ static void no_hop(struct sl_router *r, const uint8_t *msg)
 	}
 	sl_route_count(
 		r, s.coords_count ? SL_ROUTE_DATAGRAM_NO_ROUTE : SL_ROUTE_DATAGRAM_NO_COORDS);
-	send_signal(r, msg, &s);
+	send_signal(r, from, msg, &s);
 }
 
-static void too_big(struct sl_router *r, const uint8_t *msg, uint16_t mtu)
+static void too_big(
+	struct sl_router *r, struct sl_route_peer *from, const uint8_t *msg, uint16_t mtu)
 {
 	struct sl_signal s = {.type = SL_SIGNAL_MTU_EXCEEDED, .mtu = mtu};
 
 	sl_route_count(r, SL_ROUTE_DATAGRAM_TOO_BIG);
-	send_signal(r, msg, &s);
+	send_signal(r, from, msg, &s);
 }
 
 void sl_router_too_big(
@@ -137,7 +149,7 @@ void sl_router_too_big(
 {
 	r->now_us = now_us;
 	if (len >= SL_DATAGRAM_HEADER_BYTES && msg[0] == SL_MSG_DATAGRAM)
-		too_big(r, msg, mtu);
+		too_big(r, NULL, msg, mtu);
 	sl_router_settle(r);
 }
 
@@ -145,8 +157,8 @@ void sl_router_too_big(
  * --------------------------------------------------------------------------------------------------
  */
 
-static void forward(
-	struct sl_router *r, uint8_t *msg, size_t len, uint8_t flags, const struct sl_hop *hop)
+static void forward(struct sl_router *r, struct sl_route_peer *from, uint8_t *msg, size_t len,
+	uint8_t flags, const struct sl_hop *hop)
 {
 	struct sl_route_peer *p = r->peers[hop->peer_id];
 	/* Built anew at each hop: of the incoming flags only CE goes on (W6). */
@@ -162,7 +174,7 @@ static void forward(
 	if (rc == 0)
 		sl_route_count(r, SL_ROUTE_DATAGRAM_FORWARDED);
 	else if (rc == -EMSGSIZE)
-		too_big(r, msg, hop->mtu);
+		too_big(r, from, msg, hop->mtu);
 	else
 		sl_route_count(r, SL_ROUTE_DATAGRAM_SEND_FAILED);
 }
@@ -170,6 +182,8 @@ static void forward(
 static void datagram(
 	struct sl_router *r, uint32_t from_peer, uint8_t *msg, size_t len, uint8_t flags)
 {
+	struct sl_route_peer *from =
+		from_peer < r->config.max_peers ? r->peers[from_peer] : NULL;
 	struct sl_node_addr dest;
 	struct sl_hop hop;
 
@@ -187,11 +201,11 @@ static void datagram(
 	}
 	hop = sl_router_hop(r, &dest);
 	if (hop.kind != SL_HOP_PEER) {
-		no_hop(r, msg);
+		no_hop(r, from, msg);
 		return;
 	}
 	msg[SL_DATAGRAM_TTL]--;
-	forward(r, msg, len, flags, &hop);
+	forward(r, from, msg, len, flags, &hop);
 }
 
 void sl_router_datagram(struct sl_router *r, uint32_t from_peer, uint8_t *msg, size_t len,

@@ -350,6 +350,8 @@ int sl_router_peer_up(struct sl_router *r, uint32_t peer_id, const uint8_t xonly
 	/* Honest nodes send two a second at most; each costs us a signature check. */
 	sl_bucket_init(&p->tree_bucket, 20, 10, now_us);
 	sl_bucket_init(&p->lookup_bucket, 800, 400, now_us);
+	/* A gateway whose destinations we forgot: each flow is told once, a thousand at a time. */
+	sl_bucket_init(&p->signal_bucket, 1000, 500, now_us);
 	chain = chain_of(r, &p->addr);
 	p->hash_next = *chain;
 	*chain = p;

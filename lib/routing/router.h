@@ -80,7 +80,7 @@ struct sl_route_peer {
 	bool measured;
 	double cost, loss, etx;
 
-	struct sl_bucket lookup_bucket;
+	struct sl_bucket lookup_bucket, signal_bucket;
 	uint32_t lookups_recorded;
 };
 

@@ -174,7 +174,8 @@ enum sl_route_counter {
 	X(DATAGRAM_MALFORMED, "datagram_malformed") X(DATAGRAM_NO_COORDS, "datagram_no_coords")                        \
 	X(DATAGRAM_NO_ROUTE, "datagram_no_route") X(DATAGRAM_TOO_BIG, "datagram_too_big")                              \
 	X(DATAGRAM_SEND_FAILED, "datagram_send_failed")                                                                \
-	X(SIGNAL_TX, "signal_tx") X(SIGNAL_LIMITED, "signal_limited") X(SIGNAL_NO_ROUTE, "signal_no_route")
+	X(SIGNAL_TX, "signal_tx") X(SIGNAL_LIMITED, "signal_limited") X(SIGNAL_PEER_LIMITED, "signal_peer_limited")    \
+	X(SIGNAL_NO_ROUTE, "signal_no_route")
 #define SL_ROUTE_COUNTER_ENUM(id, name) SL_ROUTE_##id,
 	SL_ROUTE_COUNTERS(SL_ROUTE_COUNTER_ENUM) SL_ROUTE_COUNTER_COUNT
 };

@@ -141,6 +141,29 @@ SL_TEST(datagram, malformed_and_unroutable)
 	fake_destroy(f);
 }
 
+/* A peer that invents destinations, in another's name: that other is told no more than the peer's share. */
+SL_TEST(datagram, signals_of_one_peer_limited)
+{
+	struct fake *f = triangle();
+	uint8_t msg[SL_DATAGRAM_HEADER_BYTES];
+	struct sl_node_addr src = fake_addr(0x21), dest = fake_addr(0x50);
+	const uint64_t *c = f->r->counters;
+
+	for (unsigned i = 0; i < 5000; i++) {
+		sl_put32(dest.bytes + 8, i);
+		sl_datagram_build(msg, 64, 65535, &src, &dest);
+		sl_router_datagram(f->r, 1, msg, sizeof(msg), 0, f->now_us);
+	}
+	SL_EXPECT_EQ(c[SL_ROUTE_SIGNAL_TX], 1000);
+	SL_EXPECT_EQ(c[SL_ROUTE_SIGNAL_PEER_LIMITED], 4000);
+	/* The one whose name was used still hears of its own. */
+	sl_put32(dest.bytes + 8, 5000);
+	sl_datagram_build(msg, 64, 65535, &src, &dest);
+	sl_router_datagram(f->r, 2, msg, sizeof(msg), 0, f->now_us);
+	SL_EXPECT_EQ(c[SL_ROUTE_SIGNAL_TX], 1001);
+	fake_destroy(f);
+}
+
 /* --- warming (section 10)
  * ---------------------------------------------------------------------------------------- */
 
