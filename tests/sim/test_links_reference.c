@@ -318,6 +318,35 @@ SL_TEST(links_reference, disconnect_on_the_old_session)
 	end();
 }
 
+/* A report on the session before speaks of its counters and its clock (15.7): it measures nothing. */
+SL_TEST(links_reference, report_on_the_old_session)
+{
+	struct sl_receiver_report r = {.highest_counter = 1, .total_frames = 30, .echo_ts_ms = 1};
+	uint8_t msg[SL_RECEIVER_REPORT_BYTES];
+	struct puppet old;
+	unsigned calls;
+
+	begin(NULL);
+	dialled_by_us(1);
+	chatter(31, 0);
+	old = *p;
+	puppet_dial(p, n, 2, NULL);
+	net_run(net, NET_MS);
+	SL_EXPECT(puppet_finish(p, n));
+	puppet_heartbeat(p, n, SL_FLAG_K);
+	net_run(net, NET_MS);
+	sl_receiver_report_build(msg, &r);
+	calls = n->metrics_calls;
+	puppet_send(&old, n, 0, msg, sizeof(msg));
+	net_run(net, NET_MS);
+	SL_EXPECT_EQ(n->metrics_calls, calls);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_REPORT_STALE), 1);
+	puppet_send(p, n, SL_FLAG_K, msg, sizeof(msg));
+	net_run(net, NET_MS);
+	SL_EXPECT_EQ(n->metrics_calls, calls + 1);
+	end();
+}
+
 /*
  * We lost the link, it did not, and takes our new dial for a rekey: its K is 1 then, and frames of
  * ours with K = 0 would count against us. So no more than a few before its first frame has shown K
