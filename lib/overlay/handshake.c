@@ -162,6 +162,19 @@ rekey_admitted(struct sl_links *l, struct peer *p, uint64_t now_us)
 }
 
 /*
+ * All candidates were answered just now, so any of them may be about to carry its first frame. None of them makes room:
+ * somebody who plays recorded msg1 would push out the one that the peer is moving to, and the peer goes on waiting there.
+ */
+static bool
+crowded(const struct peer *p, uint64_t now_us)
+{
+	for (unsigned i = 0; i < SL_CANDIDATES; i++)
+		if (!p->candidates[i].s || now_us - p->candidates[i].created_us >= SL_TWIN_US)
+			return false;
+	return true;
+}
+
+/*
  * One handshake gives way, not all of them: its index may come free only after a grace period, and then serves the next
  * msg1.
  */
@@ -237,6 +250,10 @@ msg1_authentic(struct sl_links *l, struct sl_noise_responder *st, const struct s
 	twin = p ? sl_candidate_theirs(p, st->remote_epoch) : NULL;
 	if (twin && !p->up && now_us - twin->created_us < SL_TWIN_US) {
 		msg2_repeat(l, twin, from);
+		return;
+	}
+	if (p && crowded(p, now_us)) {
+		count(l, SL_LINK_MSG1_CROWDED);
 		return;
 	}
 	if (!p)

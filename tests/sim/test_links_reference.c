@@ -318,6 +318,69 @@ SL_TEST(links_reference, disconnect_on_the_old_session)
 	end();
 }
 
+/* Recorded msg1 that are played between its rekey msg1 and its first frame push that session out of nothing. */
+SL_TEST(links_reference, recorded_msg1_during_its_rekey)
+{
+	uint8_t recorded[SL_MSG1_PACKET_BYTES];
+	struct sl_link_info info;
+
+	begin(NULL);
+	puppet_dial(p, n, 1, recorded);
+	net_run(net, NET_MS);
+	SL_EXPECT(puppet_finish(p, n));
+	puppet_heartbeat(p, n, 0);
+	chatter(31, 0);
+	puppet_dial(p, n, 2, NULL);
+	net_run(net, NET_MS);
+	SL_EXPECT(puppet_finish(p, n));
+	for (unsigned i = 0; i < 8; i++) {
+		sl_put32(recorded + 4, 100 + i); /* protected by nothing */
+		net_inject(net, &p->addr, n, recorded, sizeof(recorded));
+		net_run(net, NET_MS);
+	}
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_CROWDED), 5);
+	puppet_heartbeat(p, n, SL_FLAG_K);
+	net_run(net, NET_MS);
+	SL_EXPECT(info_of(&info));
+	SL_EXPECT_EQ(info.tx_index, 2);
+	/* Later ones give way as before. */
+	net_run(net, 3 * NET_S);
+	puppet_heartbeat(p, n, SL_FLAG_K);
+	chatter(31, SL_FLAG_K);
+	puppet_dial(p, n, 3, NULL);
+	net_run(net, NET_MS);
+	SL_EXPECT(puppet_finish(p, n));
+	puppet_heartbeat(p, n, 0);
+	net_run(net, NET_MS);
+	SL_EXPECT(info_of(&info));
+	SL_EXPECT_EQ(info.tx_index, 3);
+	end();
+}
+
+/* We ended the link, our goodbye was lost, and it takes our new dial for a rekey: K is seen first. */
+SL_TEST(links_reference, dial_after_a_lost_goodbye)
+{
+	struct sl_link_info info;
+
+	begin(NULL);
+	dialled_by_us(1);
+	chatter(31, 0);
+	SL_EXPECT_EQ(sl_links_disconnect(n->links, sl_identity_xonly(p->identity),
+			     SL_DISCONNECT_CONFIGURATION_CHANGE, net->now_us),
+		0);
+	puppet_configure(n, p);
+	net_run(net, NET_MS);
+	puppet_answer(p, n, 2, true);
+	net_run(net, NET_MS);
+	SL_EXPECT(!up());
+	puppet_heartbeat(p, n, SL_FLAG_K);
+	net_run(net, NET_MS);
+	SL_EXPECT(info_of(&info));
+	SL_EXPECT_STR(info.state, "up");
+	SL_EXPECT_EQ(info.k, SL_FLAG_K);
+	end();
+}
+
 /* A report on the session before speaks of its counters and its clock (15.7): it measures nothing. */
 SL_TEST(links_reference, report_on_the_old_session)
 {
