@@ -126,7 +126,8 @@ print_status(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		(unsigned long long)number(d, "buffers_free"),
 		(unsigned long long)number(d, "buffers"));
 	row(out, "buffers", line);
-	snprintf(line, sizeof(line), "%.1f ms", real(d, "longest_turn_us") / 1000);
+	snprintf(line, sizeof(line), "%.1f ms, of CPU time %.1f ms", real(d, "longest_turn_us") / 1000,
+		real(d, "longest_turn_cpu_us") / 1000);
 	row(out, "longest turn", line);
 }
 

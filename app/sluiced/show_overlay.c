@@ -167,6 +167,8 @@ sl_show_status(struct sl_daemon *d, const json_t *params)
 	json_object_set_new(o, "buffers_free", json_integer(free_buffers));
 	json_object_set_new(o, "buffers", json_integer(buffers));
 	json_object_set_new(o, "longest_turn_us", json_integer((json_int_t)d->longest_turn_us));
+	json_object_set_new(
+		o, "longest_turn_cpu_us", json_integer((json_int_t)d->longest_turn_cpu_us));
 	return o;
 }
 

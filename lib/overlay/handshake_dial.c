@@ -163,6 +163,7 @@ sl_attempt_start(
 		p->dial_count++;
 	l->attempt_of_slot[rx_index & l->view->slot_mask] = a;
 	sl_addr_ref_file(l, &a->where, p, addr);
+	l->work_us -= SL_COST_MSG1_US;
 	sl_noise_initiate(&a->noise, noise, l->identity, &p->key, l->epoch, NULL);
 	sl_msg1_build(a->msg1, rx_index, noise);
 	attempt_send(l, a, now_us);

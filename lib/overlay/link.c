@@ -194,22 +194,26 @@ peer_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 	if (p->up)
 		sl_rekey_check(l, p, now_us);
 	sl_attempts_run(l, p, now_us);
-	if (p->dial_us && now_us >= p->dial_us && !p->up)
-		sl_peer_dial_round(l, p, now_us);
 	sl_peer_settle(l, p);
 }
 
 uint64_t
 sl_links_tick(struct sl_links *l, uint64_t now_us)
 {
-	uint64_t next;
+	uint64_t next, dials;
 
 	l->now_us = now_us;
-	l->dials_left = SL_DIALS_PER_TURN;
-	for (unsigned n = 0; n < SL_PEERS_PER_TURN && l->due_count && l->due[0]->due_us <= now_us;
-		n++)
+	l->work_us = SL_TURN_TIMERS_US;
+	for (unsigned n = 0; n < SL_PEERS_PER_TURN && l->work_us > 0 && l->due_count &&
+			     l->due[0]->due_us <= now_us;
+		n++) {
+		l->work_us -= SL_COST_PEER_US;
 		peer_run(l, l->due[0], now_us);
+	}
+	dials = sl_dial_queue_run(l, now_us);
 	next = l->due_count ? l->due[0]->due_us : now_us + SL_BEAT_US;
+	if (dials < next)
+		next = dials;
 	return next < now_us ? now_us : next;
 }
 

@@ -9,6 +9,7 @@ sl_links_transmit(struct sl_links *l, const struct sl_addr *to, const uint8_t *p
 {
 	int rc = l->sink.transmit(l->sink.arg, to, packet, len);
 
+	l->work_us -= SL_COST_PACKET_US;
 	if (rc < 0)
 		count(l, SL_LINK_TX_FAILED);
 	return rc;

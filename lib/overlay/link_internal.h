@@ -51,8 +51,18 @@
 	5000000ull /* silence during our rekey after which msg2 is taken for lost (9.5) */
 #define SL_BEAT_US 1000000ull /* the protocol's tick (facts, 20) */
 #define SL_RETRIES_PER_S 16u  /* peering facts, 4 */
-#define SL_DIALS_PER_TURN 32u /* so that a thousand configured peers do not hold control up */
 #define SL_PEERS_PER_TURN 256u
+/*
+ * What one call of sl_links_tick() may take, in microseconds as estimated below (no clock here): the
+ * rest stays due and the call says so. Timers and dials have budgets of their own, so a thousand
+ * peers that wait to be dialled do not make a heartbeat late.
+ */
+#define SL_TURN_TIMERS_US 2000
+#define SL_TURN_DIALS_US 1500
+#define SL_COST_DH_US 60      /* one multiplication of a point that is not the generator */
+#define SL_COST_MSG1_US 110   /* ephemeral key and es */
+#define SL_COST_PACKET_US 8   /* sealed, handed to the port */
+#define SL_COST_PEER_US 2
 #define SL_SEND_RETRY_MIN_US 50000ull /* a msg1 that could not be sent locally */
 #define SL_SEND_RETRY_MAX_US 1000000ull
 #define SL_ANSWERS_BURST 16
@@ -164,8 +174,10 @@ struct peer {
 			     unheard: the peer may still hold it */
 	uint64_t last_report_us; /* when a report came in */
 
-	/* Redial. */
+	/* Redial. From dial_us on the peer waits in links->dial_queue[retrying]. */
 	uint64_t dial_us;
+	struct peer *prev_dial, *next_dial;
+	int8_t dial_queued; /* which queue, -1 = none */
 	bool retrying; /* a retry entry exists: a further failure counts on */
 	uint32_t retry_count, dial_failures;
 	const char *last_error;
@@ -225,7 +237,10 @@ struct sl_links {
 	} refused[SL_REFUSED_ENTRIES];
 	unsigned refused_next;
 	uint32_t next_owner;
-	unsigned dials_left; /* in this turn */
+	struct dial_queue {
+		struct peer *first, *last;
+	} dial_queue[2]; /* peers whose time to be dialled has come: first dials, retries */
+	int work_us; /* left in this turn, see SL_TURN_*; anything outside a turn is not counted */
 
 	uint64_t counters[SL_LINK_COUNTER_COUNT];
 	uint8_t *frame; /* one packet being sealed */
@@ -283,6 +298,10 @@ void sl_link_log_refused(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES]
 void sl_link_log_rekey_failed(struct peer *p, const char *why);
 
 /* --- peer_dial.c --- */
+/* Puts the peer in or out of the queue of dials as dial_us and the time say. */
+void sl_dial_queue_update(struct sl_links *l, struct peer *p);
+/* Dials from the queues within this turn's budget. When the next can be, UINT64_MAX = none waits. */
+uint64_t sl_dial_queue_run(struct sl_links *l, uint64_t now_us);
 void sl_peer_dial_round(struct sl_links *l, struct peer *p, uint64_t now_us);
 void sl_peer_dial_failed(struct sl_links *l, struct peer *p, const char *why, uint64_t now_us);
 void sl_peer_redial_after_loss(struct sl_links *l, struct peer *p, uint64_t now_us);

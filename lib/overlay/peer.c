@@ -38,6 +38,7 @@ sl_peer_create(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], uint64_t
 	p->id = SL_PEER_NONE;
 	p->owner = (uint16_t)(l->next_owner++ % l->view->workers);
 	p->due_pos = UINT32_MAX;
+	p->dial_queued = -1;
 	sl_mmp_metrics_init(&p->metrics);
 	/* A peer's own share of the established budget: a set-up and its repetitions, twice over.
 	 */
@@ -63,6 +64,7 @@ sl_peer_need_dh(struct sl_links *l, struct peer *p)
 
 	if (p->key.has_dh_static)
 		return 0;
+	l->work_us -= SL_COST_DH_US;
 	rc = sl_remote_key_init(&key, p->key.xonly, l->identity);
 	if (rc == 0)
 		p->key = key;
@@ -313,6 +315,8 @@ sl_peer_settle(struct sl_links *l, struct peer *p)
 	if (!p->up && !p->is_pending && p->id != SL_PEER_NONE)
 		row_release(l, p);
 	if (!p->up && !p->is_pending && !p->attempts && !p->configured) {
+		p->dial_us = 0;
+		sl_dial_queue_update(l, p);
 		peer_free(l, p);
 		return;
 	}
@@ -320,7 +324,8 @@ sl_peer_settle(struct sl_links *l, struct peer *p)
 		due = p->beat_us;
 	due = least(due, sl_sessions_due(l, p));
 	due = least(due, sl_attempts_due(l, p));
-	if (p->dial_us && !p->up)
+	sl_dial_queue_update(l, p);
+	if (p->dial_us && !p->up && p->dial_queued < 0)
 		due = least(due, p->dial_us);
 	sl_due_file(l, p, due);
 }

@@ -5,8 +5,6 @@
 
 #include <errno.h>
 
-#define TURN_FULL_US 1000u /* a dial that this turn had no room for */
-
 static bool
 usable(const struct sl_links *l, const struct sl_addr *a)
 {
@@ -65,14 +63,6 @@ sl_peer_dial_done(struct peer *p)
 static bool
 round_allowed(struct sl_links *l, struct peer *p, uint64_t now_us)
 {
-	if (!l->dials_left) {
-		p->dial_us = now_us + TURN_FULL_US;
-		return false;
-	}
-	if (p->retrying && !sl_bucket_take(&l->retries, now_us)) {
-		p->dial_us = now_us + 1000000 / SL_RETRIES_PER_S;
-		return false;
-	}
 	if (l->config.max_peers && l->up_count >= l->config.max_peers) {
 		count(l, SL_LINK_MAX_PEERS);
 		p->last_error = "max_peers reached";
@@ -96,7 +86,6 @@ sl_peer_dial_round(struct sl_links *l, struct peer *p, uint64_t now_us)
 	}
 	if (!round_allowed(l, p, now_us))
 		return;
-	l->dials_left--;
 	p->dial_us = 0;
 	if (!sl_peer_allowed(l, p->key.xonly)) {
 		count(l, SL_LINK_NOT_ALLOWED);
@@ -121,6 +110,68 @@ sl_peer_dial_round(struct sl_links *l, struct peer *p, uint64_t now_us)
 	if (!started)
 		sl_peer_dial_failed(l, p,
 			rc == -ENETUNREACH ? "no usable address" : "no session index free", now_us);
+}
+
+/* --- whose time has come --- */
+
+static void
+dial_queue_remove(struct sl_links *l, struct peer *p)
+{
+	struct dial_queue *q = &l->dial_queue[p->dial_queued];
+
+	if (p->prev_dial)
+		p->prev_dial->next_dial = p->next_dial;
+	else
+		q->first = p->next_dial;
+	if (p->next_dial)
+		p->next_dial->prev_dial = p->prev_dial;
+	else
+		q->last = p->prev_dial;
+	p->prev_dial = p->next_dial = NULL;
+	p->dial_queued = -1;
+}
+
+void
+sl_dial_queue_update(struct sl_links *l, struct peer *p)
+{
+	int8_t want = p->dial_us && p->dial_us <= l->now_us && !p->up ? p->retrying : -1;
+	struct dial_queue *q;
+
+	if (want == p->dial_queued)
+		return;
+	if (p->dial_queued >= 0)
+		dial_queue_remove(l, p);
+	if (want < 0)
+		return;
+	q = &l->dial_queue[want];
+	p->dial_queued = want;
+	p->prev_dial = q->last;
+	if (q->last)
+		q->last->next_dial = p;
+	else
+		q->first = p;
+	q->last = p;
+}
+
+uint64_t
+sl_dial_queue_run(struct sl_links *l, uint64_t now_us)
+{
+	struct peer *p;
+
+	l->work_us = SL_TURN_DIALS_US;
+	while (l->work_us > 0 && (p = l->dial_queue[0].first)) {
+		l->work_us -= SL_COST_PEER_US;
+		sl_peer_dial_round(l, p, now_us);
+		sl_peer_settle(l, p);
+	}
+	while (l->work_us > 0 && (p = l->dial_queue[1].first)) {
+		if (!sl_bucket_take(&l->retries, now_us))
+			return now_us + 1000000 / SL_RETRIES_PER_S / 4;
+		l->work_us -= SL_COST_PEER_US;
+		sl_peer_dial_round(l, p, now_us);
+		sl_peer_settle(l, p);
+	}
+	return l->dial_queue[0].first || l->dial_queue[1].first ? now_us : UINT64_MAX;
 }
 
 static int

@@ -574,6 +574,60 @@ SL_TEST(links_limits, a_thousand_peers_come_up)
 	net_destroy(net);
 }
 
+static double
+cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* Peers that never answer, a turn a millisecond: dials, repetitions and time-outs are spread over the turns. */
+SL_TEST(links_limits, a_thousand_unreachable_peers_hold_no_turn_up)
+{
+	enum { PEERS = 1000 };
+	struct net *net = net_create();
+	struct sl_links_config c = config_of(PEERS);
+	struct node *hub = net_node(net, &c, PEERS + 128, true), *friend = net_node(net, NULL, 4, true);
+	double longest_ms = 0;
+	uint64_t first_dials_us = 0;
+
+	net_configure(friend, hub);
+	net_run(net, NET_S);
+	for (unsigned i = 0; i < PEERS; i++) {
+		struct sl_identity *id = sl_identity_generate();
+		struct sl_peer_config p = {.addr_count = 1, .auto_connect = true, .auto_reconnect = true};
+
+		memcpy(p.xonly, sl_identity_xonly(id), SL_XONLY_BYTES);
+		p.addrs[0] = net_addr(0x100000 + i, 1);
+		SL_EXPECT_EQ(sl_links_peer_configure(hub->links, &p, net->now_us), 0);
+		sl_identity_destroy(id);
+	}
+	for (unsigned turn = 0; turn < 60000; turn++) {
+		double t0 = cpu_ms(), spent;
+
+		(void)sl_links_tick(hub->links, net->now_us);
+		spent = cpu_ms() - t0;
+		longest_ms = spent > longest_ms ? spent : longest_ms;
+		hub->next_due_us = net->now_us + 2 * NET_MS; /* ours is the only turn */
+		if (!first_dials_us && net_counter(hub, SL_LINK_MSG1_TX) == PEERS)
+			first_dials_us = (turn + 1) * NET_MS;
+		net_run(net, NET_MS);
+	}
+	/* A second of heartbeats and reports came and went on the link beside it. */
+	SL_EXPECT(net_linked(hub, friend));
+	SL_EXPECT_EQ(hub->ups, 1);
+	SL_EXPECT_EQ(net_counter(hub, SL_LINK_HANDSHAKE_TIMEOUT), PEERS);
+	SL_EXPECT_GT(net_counter(hub, SL_LINK_MSG1_TX), PEERS + 16 * 15);
+	SL_EXPECT_GT(first_dials_us, 50 * NET_MS); /* spread ... */
+	SL_EXPECT_LE(first_dials_us, 500 * NET_MS); /* ... and soon done */
+	SL_EXPECT_LE(longest_ms, 10.0);
+	printf("%u unreachable peers: all dialled after %u turns, longest turn %.2f ms of CPU\n", PEERS,
+		(unsigned)(first_dials_us / NET_MS), longest_ms);
+	net_destroy(net);
+}
+
 /* The other way: a thousand dial us, within the strangers' budget as configured for it. */
 SL_TEST(links_limits, a_thousand_peers_dial_in)
 {
