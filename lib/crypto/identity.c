@@ -105,11 +105,20 @@ int sl_remote_key_init(struct sl_remote_key *key, const uint8_t xonly[SL_XONLY_B
 	memcpy(key->xonly, compressed + 1, SL_XONLY_BYTES);
 	memcpy(key->parsed, &point, sizeof(key->parsed));
 	sl_node_addr_from_xonly(&key->addr, key->xonly);
-	if (local) {
-		sl_curve_dh(key->dh_static, &point, local->secret);
-		key->has_dh_static = true;
-	}
+	if (local)
+		sl_remote_key_dh(key, local);
 	return 0;
+}
+
+void sl_remote_key_dh(struct sl_remote_key *key, const struct sl_identity *local)
+{
+	secp256k1_pubkey point;
+
+	if (key->has_dh_static)
+		return;
+	memcpy(&point, key->parsed, sizeof(point));
+	sl_curve_dh(key->dh_static, &point, local->secret);
+	key->has_dh_static = true;
 }
 
 void sl_remote_key_fini(struct sl_remote_key *key)

@@ -164,12 +164,11 @@ int sl_noise_respond_read(struct sl_noise_responder *st, const uint8_t msg1[SL_N
 {
 	struct sl_noise_symmetric *s = &st->sym;
 	secp256k1_pubkey point;
-	uint8_t ss[32];
 
 	if (sl_curve_parse(&point, msg1) != 0)
 		goto bad;
 	symmetric_init(s, sl_identity_xonly(local));
-	memcpy(st->eph_remote, msg1, SL_COMPRESSED_BYTES);
+	memcpy(st->eph_parsed, &point, sizeof(st->eph_parsed));
 	mix_hash(s, msg1, SL_COMPRESSED_BYTES);
 
 	sl_curve_dh(st->es, &point, sl_identity_secret(local));
@@ -178,10 +177,9 @@ int sl_noise_respond_read(struct sl_noise_responder *st, const uint8_t msg1[SL_N
 		    s, st->remote_compressed, msg1 + MSG1_STATIC, SL_COMPRESSED_BYTES + TAG) != 0)
 		goto bad;
 
-	if (static_dh(ss, st->remote_compressed, local, known, arg) != 0)
+	if (static_dh(st->dh_static, st->remote_compressed, local, known, arg) != 0)
 		goto bad;
-	mix_key(s, ss);
-	sl_wipe(ss, sizeof(ss));
+	mix_key(s, st->dh_static);
 	if (open_and_hash(s, st->remote_epoch, msg1 + MSG1_EPOCH, SL_EPOCH_BYTES + TAG) != 0)
 		goto bad;
 	return 0;
@@ -197,11 +195,8 @@ void sl_noise_respond_write(struct sl_noise_responder *st, uint8_t msg2[SL_NOISE
 	struct sl_noise_symmetric *s = &st->sym;
 	uint8_t secret[32], ee[32];
 	secp256k1_pubkey point;
-	int rc;
 
-	rc = sl_curve_parse(&point, st->eph_remote);
-	assert(rc == 0); /* it has been parsed by respond_read */
-	(void)rc;
+	memcpy(&point, st->eph_parsed, sizeof(point));
 	ephemeral(secret, eph_secret);
 	sl_curve_public(msg2, secret);
 	mix_hash(s, msg2, SL_COMPRESSED_BYTES);

@@ -60,6 +60,8 @@ struct sl_remote_key {
 /* 0, or -EINVAL when xonly is not the x coordinate of a curve point. local may be NULL. */
 int sl_remote_key_init(struct sl_remote_key *key, const uint8_t xonly[SL_XONLY_BYTES],
 	const struct sl_identity *local) SL_MUST_CHECK;
+/* The DH with our static key, unless it is there already. */
+void sl_remote_key_dh(struct sl_remote_key *key, const struct sl_identity *local);
 void sl_remote_key_fini(struct sl_remote_key *key);
 
 void sl_node_addr_from_xonly(struct sl_node_addr *addr, const uint8_t xonly[SL_XONLY_BYTES]);

@@ -47,7 +47,8 @@ struct sl_noise_initiator {
 struct sl_noise_responder {
 	struct sl_noise_symmetric sym;
 	uint8_t es[32];
-	uint8_t eph_remote[SL_COMPRESSED_BYTES];
+	uint8_t dh_static[32]; /* of the two static keys: worth keeping with the peer */
+	uint8_t eph_parsed[64]; /* secp256k1_pubkey, opaque */
 	uint8_t remote_compressed[SL_COMPRESSED_BYTES]; /* as sent, 02 or 03 */
 	uint8_t remote_epoch[SL_EPOCH_BYTES];
 };

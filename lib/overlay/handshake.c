@@ -104,7 +104,10 @@ known_key(void *arg, const uint8_t xonly[SL_XONLY_BYTES])
 	struct sl_links *l = arg;
 	struct peer *p = sl_peer_find(l, xonly);
 
-	return p && sl_peer_need_dh(l, p) == 0 ? &p->key : NULL;
+	if (!p)
+		return NULL;
+	sl_peer_need_dh(l, p);
+	return &p->key;
 }
 
 /* --- msg1: what it is, given who sent it --- */
@@ -260,6 +263,10 @@ msg1_authentic(struct sl_links *l, struct sl_noise_responder *st, const struct s
 		p = sl_peer_create(l, xonly, now_us);
 	if (!p)
 		return;
+	if (!p->key.has_dh_static) { /* for the rekeys */
+		memcpy(p->key.dh_static, st->dh_static, sizeof(p->key.dh_static));
+		p->key.has_dh_static = true;
+	}
 	msg1_answer(l, p, st, from, packet, now_us);
 	sl_peer_settle(l, p);
 }

@@ -138,9 +138,7 @@ sl_attempt_start(
 	uint32_t rx_index;
 	int rc;
 
-	rc = sl_peer_need_dh(l, p);
-	if (rc < 0)
-		return rc;
+	sl_peer_need_dh(l, p);
 	rc = sl_session_index_reserve(l->table, p->owner, &rx_index);
 	if (rc < 0) {
 		count(l, SL_LINK_NO_INDEX);

@@ -273,7 +273,7 @@ struct peer *sl_peer_find(const struct sl_links *l, const uint8_t xonly[SL_XONLY
 /* A new record; key without DH. NULL and errno. */
 struct peer *sl_peer_create(
 	struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], uint64_t now_us);
-int sl_peer_need_dh(struct sl_links *l, struct peer *p); /* DH with its static key, once */
+void sl_peer_need_dh(struct sl_links *l, struct peer *p); /* DH with its static key, once */
 int sl_peer_row_acquire(struct sl_links *l, struct peer *p);
 struct slot *sl_peer_slot_of(struct peer *p, const struct sl_session *s);
 /* current becomes visible to the workers and the world: from a link that was down, or replacing

@@ -56,20 +56,12 @@ no_memory:
 	return NULL;
 }
 
-int
+void
 sl_peer_need_dh(struct sl_links *l, struct peer *p)
 {
-	struct sl_remote_key key;
-	int rc;
-
-	if (p->key.has_dh_static)
-		return 0;
-	l->work_us -= SL_COST_DH_US;
-	rc = sl_remote_key_init(&key, p->key.xonly, l->identity);
-	if (rc == 0)
-		p->key = key;
-	sl_remote_key_fini(&key);
-	return rc;
+	if (!p->key.has_dh_static)
+		l->work_us -= SL_COST_DH_US;
+	sl_remote_key_dh(&p->key, l->identity);
 }
 
 /* --- rows of the peer table --- */

@@ -174,37 +174,39 @@ sl_dial_queue_run(struct sl_links *l, uint64_t now_us)
 	return l->dial_queue[0].first || l->dial_queue[1].first ? now_us : UINT64_MAX;
 }
 
-static int
-key_check(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES])
+static bool
+is_ourselves(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES])
 {
-	struct sl_remote_key key;
-	int rc;
+	return memcmp(xonly, sl_identity_xonly(l->identity), SL_XONLY_BYTES) == 0;
+}
 
-	if (memcmp(xonly, sl_identity_xonly(l->identity), SL_XONLY_BYTES) == 0)
-		return -EEXIST;
-	rc = sl_remote_key_init(&key, xonly, NULL);
-	sl_remote_key_fini(&key);
-	return rc;
+/* The record of a key, made if need be. NULL and errno: EEXIST (ourselves), EINVAL (no key), ENOMEM. */
+static struct peer *
+peer_of_key(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], uint64_t now_us)
+{
+	struct peer *p;
+
+	if (is_ourselves(l, xonly)) {
+		errno = EEXIST;
+		return NULL;
+	}
+	p = sl_peer_find(l, xonly);
+	return p ? p : sl_peer_create(l, xonly, now_us);
 }
 
 int
 sl_links_peer_configure(struct sl_links *l, const struct sl_peer_config *c, uint64_t now_us)
 {
 	struct peer *p;
-	int rc = key_check(l, c->xonly);
 
-	if (rc < 0)
-		return rc;
 	if (c->addr_count > SL_PEER_ADDRS_MAX)
 		return -EINVAL;
 	if (l->closed)
 		return -ESHUTDOWN;
 	l->now_us = now_us;
-	p = sl_peer_find(l, c->xonly);
+	p = peer_of_key(l, c->xonly, now_us);
 	if (!p)
-		p = sl_peer_create(l, c->xonly, now_us);
-	if (!p)
-		return -ENOMEM;
+		return -errno;
 	p->configured = true;
 	p->auto_connect = c->auto_connect;
 	p->auto_reconnect = c->auto_reconnect;
@@ -230,10 +232,10 @@ sl_links_dial(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], const str
 	uint64_t now_us)
 {
 	struct peer *p;
-	int rc = key_check(l, xonly);
+	int rc = 0;
 
-	if (rc < 0)
-		return rc;
+	if (is_ourselves(l, xonly))
+		return -EEXIST;
 	if (l->closed)
 		return -ESHUTDOWN;
 	l->now_us = now_us;
@@ -244,14 +246,11 @@ sl_links_dial(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], const str
 		sl_link_log_refused(l, xonly, "not on the access list");
 		return -EACCES;
 	}
-	p = sl_peer_find(l, xonly);
-	if (p && p->up)
+	p = peer_of_key(l, xonly, now_us);
+	if (!p)
+		return -errno;
+	if (p->up)
 		return -EISCONN;
-	if (!p)
-		p = sl_peer_create(l, xonly, now_us);
-	if (!p)
-		return -ENOMEM;
-	rc = 0;
 	for (const struct attempt *a = p->attempts; a; a = a->next)
 		if (sl_addr_equal(&a->where.addr, addr))
 			rc = -EALREADY;
