@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one packet costs to seal and to open, per AEAD backend and size: bursts of 32, a key for
- * each packet, in place. The backends take turns in every round and the median over the rounds is
- * shown, so that a slow phase of the machine falls on all of them. With -j a JSON object is the
- * last thing printed.
+ * What one packet costs to seal and to open, per AEAD backend and size: one burst in the cache, a
+ * key for each packet, in place, packets as far apart as mbufs are. The backends take turns in
+ * every round, so that a slow phase of the machine falls on all of them; shown are the median over
+ * the rounds and the median of each round's ratio to ipsec-mb. "mixed" is 28 packets of 64 bytes,
+ * 16 of 570 and 4 of 1420, shuffled. With -j a JSON object is the last thing printed.
+ *
+ *	aead [-j] [-b BURST] [-r ROUNDS]
+ *	aead -s [-r ROUNDS]	bursts of 1 to 64: auto against the best of the others
  */
 #include "aead_backend.h"
 
@@ -12,75 +16,120 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BURST 32u
-#define BURSTS 8u /* opened after all have been sealed: two clock reads for 256 packets */
-#define PACKETS (BURST * BURSTS)
-#define REPEATS 8u
-#define ROUNDS 41u
-#define TEXT_MAX 1400u
-#define STRIDE 1536u
+#define BURST_MAX 64u
+#define ROUNDS_MAX 201u
+#define STRIDE 2368u /* of an mbuf with 2,176 bytes of room and its header */
+#define ROUND_BYTES                                                                                \
+	50000.0 /* how much a backend works in a round, packets' fixed cost included               \
+		 */
+#define MIXED 0u
+#define MIX_PACKETS 48u
 
-static const unsigned sizes[] = {64, 256, TEXT_MAX};
+static const unsigned sizes[] = {64, 128, 256, 512, 1024, 1420, MIXED};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+/* The first is what the others are compared to. */
 static const struct sl_aead_backend *const backends[] = {
-	&sl_aead_ipsec_mb, &sl_aead_ipsec_mb_avx2, &sl_aead_ipsec_mb_sse, &sl_aead_sodium};
+	&sl_aead_ipsec_mb,
+#ifdef AEAD_AVX512
+	&sl_aead_avx512,
+#endif
+	&sl_aead_auto,
+	&sl_aead_ipsec_mb_avx2,
+#ifdef AEAD_AVX2
+	&sl_aead_avx2,
+#endif
+	&sl_aead_ipsec_mb_sse,
+	&sl_aead_sodium,
+};
 #define BACKENDS (sizeof(backends) / sizeof(backends[0]))
+#define BASE_SWEEP_OTHERS 2u /* the sweep: ipsec-mb, our widest engine, auto */
 
 struct result {
-	double seal_ns[ROUNDS], open_ns[ROUNDS], both_ns[ROUNDS];
+	double seal_ns[ROUNDS_MAX], open_ns[ROUNDS_MAX];
+	double seal_ratio[ROUNDS_MAX],
+		open_ratio[ROUNDS_MAX]; /* how many times as fast as the base */
 };
 
-static uint8_t buf[PACKETS][STRIDE] __attribute__((aligned(64)));
-static uint8_t keys[PACKETS][SL_AEAD_KEY_BYTES] __attribute__((aligned(64)));
-static struct sl_aead_op ops[PACKETS];
-static struct result results[BACKENDS][SIZES];
+static uint8_t buf[BURST_MAX][STRIDE] __attribute__((aligned(64)));
+static uint8_t keys[BURST_MAX][SL_AEAD_KEY_BYTES] __attribute__((aligned(64)));
+static struct sl_aead_op ops[BURST_MAX];
+static struct result results[BACKENDS];
+static unsigned mix[MIX_PACKETS], rounds = 41;
+static double clock_ns; /* what reading it costs */
 static uint64_t counter;
 
 static double now_ns(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void prepare(unsigned size)
+static void init(void)
 {
-	for (unsigned i = 0; i < PACKETS; i++) {
-		ops[i].aad = buf[i] + 64;
-		ops[i].text = buf[i] + 64 + SL_AEAD_AAD_BYTES;
-		ops[i].key = keys[i];
-		ops[i].text_len = size;
-		ops[i].slot = i;
-		ops[i].counter = counter++;
+	uint32_t x = 12345;
+	double t;
+
+	for (unsigned i = 0; i < MIX_PACKETS; i++)
+		mix[i] = i < 28 ? 64 : i < 44 ? 570 : 1420;
+	for (unsigned i = MIX_PACKETS - 1; i > 0; i--) {
+		unsigned j, m = mix[i];
+
+		x = x * 1664525 + 1013904223;
+		j = (x >> 16) % (i + 1);
+		mix[i] = mix[j];
+		mix[j] = m;
+	}
+	sl_random(keys, sizeof(keys));
+	t = now_ns();
+	for (unsigned i = 0; i < 1000; i++)
+		(void)now_ns();
+	clock_ns = (now_ns() - t) / 1000;
+}
+
+/* Repetition k of a burst; a mixed one takes the next packets of the mixture. */
+static void prepare(unsigned size, unsigned burst, unsigned k)
+{
+	for (unsigned i = 0; i < burst; i++) {
+		ops[i] = (struct sl_aead_op){
+			.aad = buf[i] + 128 + 42,
+			.text = buf[i] + 128 + 42 + SL_AEAD_AAD_BYTES,
+			.key = keys[i],
+			.text_len = size == MIXED ? mix[(k * burst + i) % MIX_PACKETS] : size,
+			.slot = i,
+			.counter = counter++,
+		};
 	}
 }
 
 /* False when something that was sealed did not open. */
-static bool round_of(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, unsigned size,
-	struct result *r, unsigned round)
+static bool measure(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, unsigned size,
+	unsigned burst, double *seal_ns, double *open_ns)
 {
+	unsigned repeats =
+		(unsigned)(ROUND_BYTES / (burst * (150.0 + (size == MIXED ? 345 : size)))) + 1;
 	double seal = 0, open = 0;
-	unsigned good = 0;
+	bool ok = true;
 
-	for (unsigned k = 0; k < REPEATS; k++) {
+	/* The first one finds the code and the predictors as the others left them. */
+	for (unsigned k = 0; k <= repeats; k++) {
 		double t0, t1, t2;
 
-		prepare(size);
+		prepare(size, burst, k);
 		t0 = now_ns();
-		for (unsigned i = 0; i < BURSTS; i++)
-			b->seal(ctx, ops + i * BURST, BURST);
+		b->seal(ctx, ops, burst);
 		t1 = now_ns();
-		for (unsigned i = 0; i < BURSTS; i++)
-			good += b->open(ctx, ops + i * BURST, BURST);
+		ok &= b->open(ctx, ops, burst) == burst;
 		t2 = now_ns();
-		seal += t1 - t0;
-		open += t2 - t1;
+		if (k == 0)
+			continue;
+		seal += t1 - t0 - clock_ns;
+		open += t2 - t1 - clock_ns;
 	}
-	r->seal_ns[round] = seal / (REPEATS * PACKETS);
-	r->open_ns[round] = open / (REPEATS * PACKETS);
-	r->both_ns[round] = r->seal_ns[round] + r->open_ns[round];
-	return good == REPEATS * PACKETS;
+	*seal_ns = seal / (repeats * burst);
+	*open_ns = open / (repeats * burst);
+	return ok;
 }
 
 static int by_value(const void *a, const void *b)
@@ -92,84 +141,146 @@ static int by_value(const void *a, const void *b)
 
 static double median(double *v)
 {
-	qsort(v, ROUNDS, sizeof(*v), by_value);
-	return v[ROUNDS / 2];
+	qsort(v, rounds, sizeof(*v), by_value);
+	return v[rounds / 2];
 }
 
-static void print_results(struct sl_aead_ctx *const *ctx, bool json)
+static bool measure_all(
+	struct sl_aead_ctx *const *ctx, unsigned count, unsigned size, unsigned burst)
 {
-	const char *comma = "";
+	bool ok = true;
 
-	printf("%-14s %6s %9s %9s %12s %9s\n", "backend", "bytes", "seal ns", "open ns",
-		"seal+open ns", "Gbit/s");
-	for (unsigned s = 0; s < SIZES; s++) {
-		for (unsigned b = 0; b < BACKENDS; b++) {
-			struct result *r = &results[b][s];
+	for (unsigned r = 0; r < rounds; r++) {
+		for (unsigned b = 0; b < count; b++) {
+			struct result *to = &results[b];
 
 			if (!ctx[b])
 				continue;
-			/* Medians sort in place: the values for the JSON object are left in element
-			 * 0. */
-			r->seal_ns[0] = median(r->seal_ns);
-			r->open_ns[0] = median(r->open_ns);
-			r->both_ns[0] = median(r->both_ns);
-			printf("%-14s %6u %9.1f %9.1f %12.1f %9.2f\n", backends[b]->name, sizes[s],
-				r->seal_ns[0], r->open_ns[0], r->both_ns[0],
-				8.0 * sizes[s] / r->both_ns[0]);
+			ok &= measure(
+				backends[b], ctx[b], size, burst, &to->seal_ns[r], &to->open_ns[r]);
+			to->seal_ratio[r] = results[0].seal_ns[r] / to->seal_ns[r];
+			to->open_ratio[r] = results[0].open_ns[r] / to->open_ns[r];
 		}
 	}
-	if (!json)
-		return;
-	printf("{\"burst\": %u, \"rounds\": %u, \"results\": [", BURST, ROUNDS);
+	for (unsigned b = 0; b < count; b++) {
+		/* Medians sort in place: each is left in element 0. */
+		results[b].seal_ns[0] = median(results[b].seal_ns);
+		results[b].open_ns[0] = median(results[b].open_ns);
+		results[b].seal_ratio[0] = median(results[b].seal_ratio);
+		results[b].open_ratio[0] = median(results[b].open_ratio);
+	}
+	return ok;
+}
+
+static const char *size_name(unsigned size)
+{
+	static char name[16];
+
+	snprintf(name, sizeof(name), "%u", size);
+	return size == MIXED ? "mixed" : name;
+}
+
+static bool table(struct sl_aead_ctx *const *ctx, unsigned burst, bool json)
+{
+	static char out[16384];
+	const char *comma = "";
+	size_t at = 0;
+	bool ok = true;
+
+	printf("burst %u, %u rounds\n%-14s %6s %9s %9s %8s %8s\n", burst, rounds, "backend",
+		"bytes", "seal ns", "open ns", "seal x", "open x");
 	for (unsigned s = 0; s < SIZES; s++) {
+		ok &= measure_all(ctx, BACKENDS, sizes[s], burst);
 		for (unsigned b = 0; b < BACKENDS; b++) {
-			const struct result *r = &results[b][s];
+			const struct result *r = &results[b];
 
 			if (!ctx[b])
 				continue;
-			printf("%s{\"backend\": \"%s\", \"bytes\": %u, \"seal_ns\": %.1f, "
-			       "\"open_ns\": %.1f, "
-			       "\"seal_open_ns\": %.1f}",
-				comma, backends[b]->name, sizes[s], r->seal_ns[0], r->open_ns[0],
-				r->both_ns[0]);
+			printf("%-14s %6s %9.1f %9.1f %8.2f %8.2f\n", backends[b]->name,
+				size_name(sizes[s]), r->seal_ns[0], r->open_ns[0], r->seal_ratio[0],
+				r->open_ratio[0]);
+			at += (size_t)snprintf(out + at, sizeof(out) - at,
+				"%s{\"backend\": \"%s\", \"bytes\": \"%s\", \"seal_ns\": %.1f, "
+				"\"open_ns\": %.1f, \"seal_ratio\": %.2f, \"open_ratio\": %.2f}",
+				comma, backends[b]->name, size_name(sizes[s]), r->seal_ns[0],
+				r->open_ns[0], r->seal_ratio[0], r->open_ratio[0]);
 			comma = ", ";
 		}
 	}
-	printf("]}\n");
+	if (json)
+		printf("{\"burst\": %u, \"rounds\": %u, \"ratios_to\": \"%s\", \"results\": "
+		       "[%s]}\n",
+			burst, rounds, backends[0]->name, out);
+	return ok;
+}
+
+/* Does auto pick right: its speed over that of the better of the two it has. */
+static bool sweep(struct sl_aead_ctx *const *ctx)
+{
+	double worst = 1e9;
+	bool ok = true;
+
+	printf("%5s", "burst");
+	for (unsigned s = 0; s < SIZES; s++)
+		printf(" %14s", size_name(sizes[s]));
+	printf("\n      (seal: our engine to ipsec-mb, auto to the better of them)\n");
+	for (unsigned burst = 1; burst <= BURST_MAX; burst += burst < 24 ? 1 : 8) {
+		printf("%5u", burst);
+		for (unsigned s = 0; s < SIZES; s++) {
+			double engine, best, chosen;
+
+			ok &= measure_all(ctx, BASE_SWEEP_OTHERS + 1, sizes[s], burst);
+			engine = results[1].seal_ratio[0];
+			best = engine > 1 ? engine : 1;
+			chosen = results[2].seal_ratio[0] / best;
+			worst = chosen < worst ? chosen : worst;
+			printf("      %4.2f %4.2f", engine, chosen);
+		}
+		printf("\n");
+	}
+	printf("worst of auto: %.2f\n", worst);
+	return ok;
 }
 
 int main(int argc, char **argv)
 {
 	struct sl_aead_ctx *ctx[BACKENDS] = {NULL};
-	bool json = false, ok = true;
+	bool json = false, sweeping = false, ok;
+	unsigned burst = 32;
 	int c;
 
-	while ((c = getopt(argc, argv, "j")) != -1) {
-		if (c != 'j') {
-			fprintf(stderr, "usage: %s [-j]\n", argv[0]);
+	while ((c = getopt(argc, argv, "jsb:r:")) != -1) {
+		unsigned long n = optarg ? strtoul(optarg, NULL, 10) : 0;
+
+		if (c == 'j') {
+			json = true;
+		} else if (c == 's') {
+			sweeping = true;
+		} else if (c == 'b' && n > 0 && n <= BURST_MAX) {
+			burst = (unsigned)n;
+		} else if (c == 'r' && n > 0 && n <= ROUNDS_MAX) {
+			rounds = (unsigned)n;
+		} else {
+			fprintf(stderr, "usage: %s [-j | -s] [-b 1..%u] [-r 1..%u]\n", argv[0],
+				BURST_MAX, ROUNDS_MAX);
 			return 2;
 		}
-		json = true;
 	}
 	if (sl_crypto_init() != 0)
 		return 1;
-	sl_random(keys, sizeof(keys));
-	sl_random(buf, sizeof(buf));
+	init();
 	for (unsigned b = 0; b < BACKENDS; b++)
 		if (backends[b]->usable())
-			ctx[b] = backends[b]->create(BURST);
-	for (unsigned round = 0; round < ROUNDS; round++)
-		for (unsigned s = 0; s < SIZES; s++)
-			for (unsigned b = 0; b < BACKENDS; b++)
-				if (ctx[b])
-					ok &= round_of(backends[b], ctx[b], sizes[s],
-						&results[b][s], round);
-	if (!ok)
-		fprintf(stderr, "some packets did not open\n");
-	else
-		print_results(ctx, json);
+			ctx[b] = backends[b]->create(BURST_MAX);
+	if (!ctx[0] || (sweeping && !ctx[1])) {
+		fprintf(stderr, "%s: this CPU has nothing to compare\n", argv[0]);
+		return 1;
+	}
+	ok = sweeping ? sweep(ctx) : table(ctx, burst, json);
 	for (unsigned b = 0; b < BACKENDS; b++)
 		if (ctx[b])
 			backends[b]->destroy(ctx[b]);
+	if (!ok)
+		fprintf(stderr, "%s: something that was sealed did not open\n", argv[0]);
 	return ok ? 0 : 1;
 }

@@ -11,27 +11,32 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* What a wide engine needs to win: so many packets, fewer when the longest is short. */
+/* With so many packets a wide engine wins if none is longer than text_max. */
 struct rule {
-	uint32_t packets;
-	uint32_t text_max; /* with at least so many packets, texts of up to so many bytes */
+	uint32_t packets, text_max;
 };
 
+/*
+ * The last rule has the fewest packets. From any_from on it wins whatever they are; below, only
+ * when they are of about one length (half of what they would be, were all as long as the longest):
+ * one long packet among short ones keeps one lane busy.
+ */
 struct wide {
 	const struct sl_aead_backend *backend;
+	uint32_t any_from;
 	const struct rule *rules;
 	unsigned rule_count;
 };
 
 #ifdef AEAD_AVX512
-static const struct rule avx512_rules[] = {{16, UINT32_MAX}, {8, 1024}, {6, 512}, {5, 128}};
+static const struct rule avx512_rules[] = {{6, UINT32_MAX}, {5, 512}, {4, 128}};
 #endif
 
 static const struct wide wide[] = {
 #ifdef AEAD_AVX512
-	{&sl_aead_avx512, avx512_rules, sizeof(avx512_rules) / sizeof(avx512_rules[0])},
+	{&sl_aead_avx512, 10, avx512_rules, sizeof(avx512_rules) / sizeof(avx512_rules[0])},
 #endif
-	{NULL, NULL, 0},
+	{NULL, 0, NULL, 0},
 };
 
 struct sl_aead_ctx {
@@ -95,15 +100,18 @@ fail:
 
 static bool wide_wins(const struct wide *w, const struct sl_aead_op *ops, unsigned n)
 {
-	uint32_t longest = 0;
+	uint64_t longest = 0, total = 0;
 
-	/* The last rule has the fewest packets. */
+	if (n >= w->any_from)
+		return true;
 	if (n < w->rules[w->rule_count - 1].packets)
 		return false;
-	if (n >= w->rules[0].packets && w->rules[0].text_max == UINT32_MAX)
-		return true;
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
 		longest = ops[i].text_len > longest ? ops[i].text_len : longest;
+		total += ops[i].text_len;
+	}
+	if (2 * total < longest * n)
+		return false;
 	for (unsigned i = 0; i < w->rule_count; i++)
 		if (n >= w->rules[i].packets && longest <= w->rules[i].text_max)
 			return true;

@@ -402,15 +402,16 @@ static void chunk_init(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, uint32_t
 	groups_init(c);
 }
 
-/* Sixteen packets of one shape at once, from `first` on. */
-static bool tags_even(struct chunk *c, uint32_t first, bool in_place)
+/* Up to sixteen packets from `first` on, if they are of one shape. */
+static bool tags_even(struct chunk *c, uint32_t first, uint32_t count, bool in_place)
 {
 	uint64_t start[2 * POLY_LANES];
 	uint8_t *tag[2 * POLY_LANES];
 	uint64_t differ = 0;
 	uint32_t len = at_position(c, first)->text_len;
+	unsigned vectors = count > POLY_LANES ? 2 : 1;
 
-	for (uint32_t l = 0; l < 2 * POLY_LANES; l++) {
+	for (uint32_t l = 0; l < count; l++) {
 		const struct sl_aead_op *op = at_position(c, first + l);
 
 		differ |= (op->text_len ^ len) |
@@ -420,39 +421,52 @@ static bool tags_even(struct chunk *c, uint32_t first, bool in_place)
 	}
 	if (differ != 0)
 		return false;
-	poly_tags_even(tag, start, len, &c->keys[first / POLY_LANES]);
+	/*
+	 * Lanes beyond the last packet repeat the first one's, with keys that are nobody's; what
+	 * comes out of them goes nowhere.
+	 */
+	for (uint32_t l = count; l < vectors * POLY_LANES; l++) {
+		start[l] = start[0];
+		tag[l] = c->tag[first + l];
+	}
+	poly_tags_even(tag, start, len, &c->keys[first / POLY_LANES], vectors);
 	return true;
+}
+
+static void tags_any(struct sl_aead_ctx *ctx, uint32_t first, uint32_t count, bool in_place)
+{
+	struct chunk *c = &ctx->chunk;
+	struct poly_job job;
+
+	for (uint32_t l = 0; l < POLY_LANES; l++) {
+		/* As above. */
+		const struct sl_aead_op *op = at_position(c, l < count ? first + l : first);
+
+		job.aad[l] = (uintptr_t)op->aad;
+		job.text[l] = (uintptr_t)op->text;
+		job.len[l] = op->text_len;
+		job.tag[l] = in_place && l < count ? op->text + op->text_len : c->tag[first + l];
+	}
+	poly_tags(&job, &c->keys[first / POLY_LANES], ctx->idle);
 }
 
 /* Tags behind the texts, or into the chunk to be compared. */
 static void chunk_tags(struct sl_aead_ctx *ctx, bool in_place)
 {
 	struct chunk *c = &ctx->chunk;
+	uint32_t first = 0;
 
-	for (uint32_t first = 0; first < c->n; first += POLY_LANES) {
-		struct poly_job job;
+	while (first < c->n) {
+		uint32_t left = c->n - first, eight = left < POLY_LANES ? left : POLY_LANES;
+		uint32_t sixteen = left < 2 * POLY_LANES ? left : 2 * POLY_LANES;
 
-		if (first % (2 * POLY_LANES) == 0 && c->n - first >= 2 * POLY_LANES &&
-			tags_even(c, first, in_place)) {
-			first += POLY_LANES;
+		if (left > POLY_LANES && tags_even(c, first, sixteen, in_place)) {
+			first += sixteen;
 			continue;
 		}
-		for (uint32_t l = 0; l < POLY_LANES; l++) {
-			/*
-			 * Lanes beyond the last packet repeat the first one's, with keys that are
-			 * nobody's; what comes out of them goes nowhere.
-			 */
-			bool there = first + l < c->n;
-			uint32_t position = there ? first + l : first;
-			const struct sl_aead_op *op = at_position(c, position);
-
-			job.aad[l] = (uintptr_t)op->aad;
-			job.text[l] = (uintptr_t)op->text;
-			job.len[l] = op->text_len;
-			job.tag[l] =
-				in_place && there ? op->text + op->text_len : c->tag[first + l];
-		}
-		poly_tags(&job, &c->keys[first / POLY_LANES], ctx->idle);
+		if (!tags_even(c, first, eight, in_place))
+			tags_any(ctx, first, eight, in_place);
+		first += eight;
 	}
 }
 
@@ -585,7 +599,7 @@ void aead_avx512_poly(
 		job.tag[lane] = tag[i];
 	}
 	if (n > POLY_LANES)
-		poly_tags_even(tags, start, ops[0].text_len, keys);
+		poly_tags_even(tags, start, ops[0].text_len, keys, 2);
 	else
 		poly_tags(&job, keys, idle);
 }

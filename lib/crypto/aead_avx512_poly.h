@@ -507,12 +507,34 @@ POLY_INLINE void poly_even_pair(uint8_t *const tag[16], const uint64_t start[16]
 	poly_finish(tag + 8, h, &keys[1]);
 }
 
-/* The tags of sixteen packets of len bytes; start: their associated data, with the text behind it.
+POLY_INLINE void poly_even_single(uint8_t *const tag[8], const uint64_t start[8], uint64_t len,
+	const struct poly_keys *keys, unsigned powers)
+{
+	const struct poly_even e = poly_even(len);
+	__m512i h[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+	struct poly_power p[4];
+
+	poly_powers(p, keys, powers);
+	poly_even_window(h, p, start, &e, 0, powers, true);
+	for (uint32_t w = 1; w + 1 < e.windows; w++)
+		poly_even_window(h, p, start, &e, w, powers, false);
+	if (e.windows > 1)
+		poly_even_window(h, p, start, &e, e.windows - 1, powers, true);
+	poly_finish(tag, h, keys);
+}
+
+/*
+ * The tags of eight packets of len bytes, or of sixteen; start: their associated data, with the
+ * text behind it.
  */
 static __attribute__((noinline)) void poly_tags_even(uint8_t *const tag[16],
-	const uint64_t start[16], uint64_t len, const struct poly_keys keys[2])
+	const uint64_t start[16], uint64_t len, const struct poly_keys keys[2], unsigned vectors)
 {
-	if (len < 512)
+	if (vectors == 1 && len < 512)
+		poly_even_single(tag, start, len, keys, 2);
+	else if (vectors == 1)
+		poly_even_single(tag, start, len, keys, 4);
+	else if (len < 512)
 		poly_even_pair(tag, start, len, keys, 2);
 	else
 		poly_even_pair(tag, start, len, keys, 4);
