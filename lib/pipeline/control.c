@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Control's turn: what workers have put into their rings goes to the sink, neighbours are answered, garbage is given
- * back. Every source has the same budget; data before housekeeping.
+ * back. Every source has the same budget of entries, and of time: a handshake or a signature costs a hundred times what a
+ * report does, and a turn of nothing but those must not make timers late. Data before housekeeping.
  */
 #include <rte_cycles.h>
 #include "sl_control.h"
 
-#define TURN 32u /* frames taken out of a ring at once */
+#define TURN 8u	      /* frames taken out of a ring at once: what a source may be over its time */
+#define SLICE_US 1500u /* of a source a turn: four of them and the rest of a turn stay below 10 ms */
 
 uint64_t
 sl_dataplane_now_us(void)
@@ -21,25 +23,41 @@ sl_dataplane_now_us(void)
 	return sl_tsc_to_us(s, rte_rdtsc());
 }
 
+static bool
+time_is_up(const struct sl_dataplane *dp)
+{
+	return rte_rdtsc() >= dp->slice_end_tsc;
+}
+
+/* The oldest report of a worker; false when there is none. */
+static bool
+take_event(struct sl_dataplane *dp, struct sl_worker *w)
+{
+	const struct sl_dataplane_sink *sink = &dp->sink;
+	const struct sl_event *e = sl_records_peek(&w->events);
+
+	if (e == NULL)
+		return false;
+	if (e->kind == SL_EVENT_FIRST_FRAME) {
+		if (sink->first_frame)
+			sink->first_frame(sink->arg, e->rx_index, e->flags);
+	} else if (e->kind == SL_EVENT_ROAMED) {
+		if (sink->roamed)
+			sink->roamed(sink->arg, e->rx_index, &e->from);
+	} else if (sink->too_big) {
+		sink->too_big(sink->arg, e->head, e->len, e->mtu);
+	}
+	sl_records_pop(&w->events);
+	return true;
+}
+
 static unsigned
 drain_events(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
 {
-	const struct sl_dataplane_sink *sink = &dp->sink;
-	const struct sl_event *e;
 	unsigned n = 0;
 
-	for (; n < budget && (e = sl_records_peek(&w->events)) != NULL; n++) {
-		if (e->kind == SL_EVENT_FIRST_FRAME) {
-			if (sink->first_frame)
-				sink->first_frame(sink->arg, e->rx_index, e->flags);
-		} else if (e->kind == SL_EVENT_ROAMED) {
-			if (sink->roamed)
-				sink->roamed(sink->arg, e->rx_index, &e->from);
-		} else if (sink->too_big) {
-			sink->too_big(sink->arg, e->head, e->len, e->mtu);
-		}
-		sl_records_pop(&w->events);
-	}
+	while (n < budget && !time_is_up(dp) && take_event(dp, w))
+		n++;
 	return n;
 }
 
@@ -49,7 +67,7 @@ drain_learn(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
 	const struct sl_learn *r;
 	unsigned n = 0;
 
-	for (; n < budget && (r = sl_records_peek(&w->learn)) != NULL; n++) {
+	for (; n < budget && !time_is_up(dp) && (r = sl_records_peek(&w->learn)) != NULL; n++) {
 		if (dp->sink.learn)
 			dp->sink.learn(dp->sink.arg, r->msg, r->len);
 		sl_records_pop(&w->learn);
@@ -101,18 +119,19 @@ dispatch(struct sl_dataplane *dp, struct rte_mbuf *m)
 	}
 }
 
-/* Events first, again for every handful: the one that a frame raised is heard before the frame. */
+/* All events first, again for every handful: the one that a frame raised is heard before the frame. */
 static unsigned
 drain_punts(struct sl_dataplane *dp, struct sl_worker *w, enum sl_punt_ring ring, unsigned budget)
 {
 	struct rte_mbuf *m[TURN];
 	unsigned done = 0, n;
 
-	while (done < budget) {
+	while (done < budget && !time_is_up(dp)) {
 		n = rte_ring_sc_dequeue_burst(w->punt[ring], (void **)m, RTE_MIN(TURN, budget - done), NULL);
 		if (n == 0)
 			break;
-		drain_events(dp, w, budget);
+		for (unsigned k = 0; k < SL_EVENT_ENTRIES && take_event(dp, w); k++)
+			;
 		for (unsigned i = 0; i < n; i++)
 			dispatch(dp, m[i]);
 		rte_pktmbuf_free_bulk(m, n);
@@ -121,21 +140,33 @@ drain_punts(struct sl_dataplane *dp, struct sl_worker *w, enum sl_punt_ring ring
 	return done;
 }
 
+static unsigned
+drain_peers(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
+{
+	return drain_punts(dp, w, SL_PUNTS_PEERS, budget);
+}
+static unsigned
+drain_strangers(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
+{
+	return drain_punts(dp, w, SL_PUNTS_STRANGERS, budget);
+}
+
 unsigned
 sl_dataplane_poll(struct sl_dataplane *dp, unsigned budget, uint64_t now_us)
 {
-	const unsigned share = RTE_MAX(budget / dp->config.workers, 1u);
+	static unsigned (*const sources[])(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget) = {
+		drain_peers, drain_events, drain_learn, drain_strangers};
+	const unsigned workers = dp->config.workers, share = RTE_MAX(budget / workers, 1u);
+	const uint64_t slice_tsc = rte_get_tsc_hz() / 1000000 * SLICE_US;
 	unsigned n = 0;
 
 	dp->now_us = now_us;
-	for (unsigned i = 0; i < dp->config.workers; i++)
-		n += drain_punts(dp, dp->workers[i], SL_PUNTS_PEERS, share);
-	for (unsigned i = 0; i < dp->config.workers; i++)
-		n += drain_events(dp, dp->workers[i], share);
-	for (unsigned i = 0; i < dp->config.workers; i++)
-		n += drain_learn(dp, dp->workers[i], share);
-	for (unsigned i = 0; i < dp->config.workers; i++)
-		n += drain_punts(dp, dp->workers[i], SL_PUNTS_STRANGERS, share);
+	dp->first_worker = (dp->first_worker + 1) % workers; /* where time runs out, it is not always on the same ones */
+	for (unsigned s = 0; s < RTE_DIM(sources); s++) {
+		dp->slice_end_tsc = rte_rdtsc() + slice_tsc;
+		for (unsigned i = 0; i < workers; i++)
+			n += sources[s](dp, dp->workers[(dp->first_worker + i) % workers], share);
+	}
 	if (now_us >= dp->neigh_due_us)
 		dp->neigh_due_us = sl_neigh_tick(dp->neigh, now_us);
 	sl_paths_refresh(dp);

@@ -48,6 +48,8 @@ struct sl_dataplane {
 	struct sl_reclaim reclaim;
 	struct sl_neigh *neigh;
 	uint64_t now_us; /* of the call that is running, for callbacks */
+	uint64_t slice_end_tsc; /* of the source that is being drained */
+	unsigned first_worker;	/* of this turn */
 	uint64_t neigh_due_us;
 	struct sl_peer_path *paths; /* view->max_peers */
 	bool paths_dirty;
