@@ -22,6 +22,11 @@ extern "C" {
 #endif
 
 #define SL_PATH_HEADER_MAX 66 /* Ethernet, one tag, IPv6, UDP */
+/*
+ * In front of what arrived with the shortest headers there must be room for the longest. The buffers of our pools have it;
+ * some drivers hand out buffers of their own.
+ */
+#define SL_PATH_HEADROOM_MIN (SL_PATH_HEADER_MAX - (SL_ETHER_BYTES + SL_ETH_HEADER_BYTES))
 #define SL_PATH_FRAME_MIN 60  /* smallest Ethernet frame without its check sequence */
 
 /* sl_path_spec.flags */
@@ -65,9 +70,9 @@ struct sl_path_spec {
 int sl_path_build(struct sl_path *path, const struct sl_path_spec *spec) SL_MUST_CHECK;
 
 /*
- * Zero bytes to put behind an FMP packet so that the frame reaches the Ethernet minimum. sl_path_write() does not pad:
- * hardware does it by itself, virtual ports carry short frames as they are. Only raw Ethernet and bare tests of UDP get
- * that short (32-byte FMP packets: 49-byte frames); a port that needs it appends zeros, never stale bytes.
+ * Zero bytes to put behind an FMP packet so that the frame reaches the Ethernet minimum. sl_path_write() does not pad.
+ * What workers send is never that short (a datagram: 72 bytes of FMP packet behind 17 of headers at least); control's
+ * heartbeats over raw Ethernet are, and get zeros from sl_dataplane_transmit().
  */
 static inline unsigned
 sl_path_padding(const struct sl_path *path, unsigned fmp_len)

@@ -60,7 +60,7 @@ sl_stage_classify(struct sl_burst *b, const struct sl_parse_local *local)
 		if (i + SL_AHEAD_DATA < b->count)
 			rte_prefetch0(rte_pktmbuf_mtod(b->mbuf[i + SL_AHEAD_DATA], void *));
 		b->rx_bytes += m->pkt_len;
-		v = m->nb_segs != 1 ? SL_DROP_SEGMENTS : sl_parse(local, data, m->data_len, sl_rx_hints(m), &parsed);
+		v = m->nb_segs != 1 || m->data_off < SL_PATH_HEADROOM_MIN ? SL_DROP_SEGMENTS : sl_parse(local, data, m->data_len, sl_rx_hints(m), &parsed);
 		if (likely(v == SL_FORWARD)) {
 			b->verdict[i] = SL_VERDICT_NONE;
 			b->live[live++] = (uint8_t)i;

@@ -250,6 +250,10 @@ sl_stage_seal(struct sl_worker *w, struct sl_burst *b)
 		w->aead->seal(w->aead_ctx, b->op, b->live_count);
 }
 
+/* The shortest frame that transit sends needs no padding to the Ethernet minimum. */
+_Static_assert(SL_ETHER_BYTES + SL_ETH_HEADER_BYTES + SL_ESTABLISHED_MIN_BYTES + 4 + SL_DATAGRAM_HEADER_BYTES >=
+		SL_PATH_FRAME_MIN, "a sealed datagram fills an Ethernet frame");
+
 /* Outer headers in front, padding off; after sealing, since a checksum covers the sealed text. FORWARD; they stay live. */
 static inline void
 sl_stage_wrap(struct sl_burst *b)
@@ -263,7 +267,7 @@ sl_stage_wrap(struct sl_burst *b)
 		m->data_off = (uint16_t)(frame - (uint8_t *)m->buf_addr);
 		m->data_len = (uint16_t)(path->hdr_len + b->fmp_len[i]);
 		m->pkt_len = m->data_len;
-		m->ol_flags = 0;
+		m->ol_flags &= RTE_MBUF_F_EXTERNAL | RTE_MBUF_F_INDIRECT; /* whose the memory is; what was received goes */
 		b->verdict[i] = SL_FORWARD;
 	}
 }

@@ -155,7 +155,57 @@ SL_TEST(full, segments)
 	SL_ASSERT(rte_ring_enqueue(r->in[0], m) == 0);
 	rig_poll(r, false);
 	SL_EXPECT_EQ(rig_verdict(r, SL_DROP_SEGMENTS), 1);
+	/* A buffer of a driver's own, in which the longest headers would begin before its memory. */
+	m = rig_mbuf(r, frame, sizeof(frame));
+	m->data_off = SL_PATH_HEADROOM_MIN - 1;
+	memcpy(rte_pktmbuf_mtod(m, void *), frame, sizeof(frame));
+	SL_ASSERT(rte_ring_enqueue(r->in[0], m) == 0);
+	rig_poll(r, false);
+	SL_EXPECT_EQ(rig_verdict(r, SL_DROP_SEGMENTS), 2);
 	mark(r);
+	rig_destroy(r);
+}
+
+static void
+count_freed(void *addr, void *count)
+{
+	++*(unsigned *)count;
+}
+
+/* A buffer whose memory is somebody else's goes through and is given back to them, once. */
+SL_TEST(full, external_buffer)
+{
+	struct rig *r = rig_create(NULL);
+	uint8_t msg[RIG_FRAME_MAX], frame[RIG_FRAME_MAX], packet[RIG_FRAME_MAX];
+	struct rte_mbuf_ext_shared_info *info;
+	uint16_t room = 4096;
+	uint8_t *memory = calloc(1, room);
+	struct rig_peer *a, *b;
+	struct rte_mbuf *m;
+	unsigned freed = 0;
+	size_t len, msg_len;
+
+	SL_ASSERT(r && memory);
+	a = rig_peer_add(r, SL_ADDR_ETH, 0, 0);
+	b = rig_peer_add(r, SL_ADDR_UDP6, 1, 0);
+	info = rte_pktmbuf_ext_shinfo_init_helper(memory, &room, count_freed, &freed);
+	m = rte_pktmbuf_alloc(r->pool);
+	SL_ASSERT(info && m);
+	rte_pktmbuf_attach_extbuf(m, memory, RTE_BAD_IOVA, room, info);
+	rte_pktmbuf_reset_headroom(m);
+	m->data_off = SL_PATH_HEADROOM_MIN;
+	msg_len = rig_datagram(msg, 9, 1280, &a->addr, &b->addr, "payload", 7);
+	len = rig_wrap(r, a, frame, packet, rig_seal(packet, a, 5, 0, 1, msg, msg_len));
+	memcpy(rte_pktmbuf_append(m, (uint16_t)len), frame, len);
+	SL_ASSERT(rte_ring_enqueue(r->in[0], m) == 0);
+	rig_poll(r, false);
+	SL_EXPECT_EQ(rig_verdict(r, SL_FORWARD), 1);
+	SL_EXPECT_EQ(freed, 0);
+	len = rig_receive(r, 1, frame);
+	SL_ASSERT(len);
+	SL_EXPECT_EQ(rig_open(r, b, frame, len, msg, NULL, NULL), msg_len);
+	SL_EXPECT_EQ(freed, 1);
+	free(memory);
 	rig_destroy(r);
 }
 
