@@ -62,6 +62,8 @@ sl_dataplane_create(const struct sl_dataplane_config *config, const struct sl_se
 	const struct sl_fib_ref *fib, const struct sl_dataplane_sink *sink)
 {
 	struct sl_dataplane *dp = calloc(1, sizeof(*dp));
+	/* Each peer can hold one; those that nobody holds (of control's own packets) make room. */
+	const struct sl_neigh_config neigh_config = {.entries_max = RTE_MAX(1024u, view->max_peers + 256u)};
 	struct sl_neigh_sink neigh_sink;
 	int rc;
 
@@ -86,7 +88,7 @@ sl_dataplane_create(const struct sl_dataplane_config *config, const struct sl_se
 		goto fail;
 	neigh_sink = (struct sl_neigh_sink){.arg = dp, .transmit = sl_paths_neigh_transmit,
 		.changed = sl_paths_neigh_changed};
-	dp->neigh = sl_neigh_create(NULL, &neigh_sink, sl_dataplane_now_us());
+	dp->neigh = sl_neigh_create(&neigh_config, &neigh_sink, sl_dataplane_now_us());
 	if (dp->neigh == NULL) {
 		rc = -errno;
 		goto fail;
@@ -216,6 +218,16 @@ sl_dataplane_prepare(struct sl_dataplane *dp)
 	return 0;
 }
 
+/* The first `count` workers, which run. */
+static void
+workers_stop(struct sl_dataplane *dp, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		__atomic_store_n(&dp->workers[i]->stop, 1, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < count; i++)
+		(void)rte_eal_wait_lcore(dp->workers[i]->lcore);
+}
+
 int
 sl_dataplane_start(struct sl_dataplane *dp)
 {
@@ -240,9 +252,7 @@ sl_dataplane_start(struct sl_dataplane *dp)
 		dp->workers[i]->stop = 0;
 		rc = rte_eal_remote_launch(sl_worker_main, dp->workers[i], dp->workers[i]->lcore);
 		if (rc != 0) {
-			dp->config.workers = (uint16_t)i; /* only these run and are stopped */
-			dp->started = true;
-			sl_dataplane_stop(dp);
+			workers_stop(dp, i);
 			return rc;
 		}
 	}
@@ -255,10 +265,7 @@ sl_dataplane_stop(struct sl_dataplane *dp)
 {
 	if (!dp->started)
 		return;
-	for (unsigned i = 0; i < dp->config.workers; i++)
-		__atomic_store_n(&dp->workers[i]->stop, 1, __ATOMIC_RELEASE);
-	for (unsigned i = 0; i < dp->config.workers; i++)
-		(void)rte_eal_wait_lcore(dp->workers[i]->lcore);
+	workers_stop(dp, dp->config.workers);
 	for (unsigned i = 0; i < dp->port_count; i++)
 		sl_port_stop(&dp->ports[i]);
 	dp->started = false;
@@ -319,7 +326,7 @@ sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_
 	s->mtu = p->mtu;
 	s->control_tx = p->control_tx;
 	s->control_tx_dropped =
-		p->control_tx_dropped + (p->control_queue ? 0 : __atomic_load_n(&dp->workers[0]->counters.inject_full, __ATOMIC_RELAXED));
+		p->control_tx_dropped + __atomic_load_n(&dp->workers[0]->counters.inject_full[port], __ATOMIC_RELAXED);
 	memset(&link, 0, sizeof(link));
 	if (rte_eth_link_get_nowait(p->ethdev, &link) == 0) {
 		s->link_up = link.link_status == RTE_ETH_LINK_UP;

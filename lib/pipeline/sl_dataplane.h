@@ -35,7 +35,7 @@ struct sl_port_config {
 	uint16_t vlan;		   /* our frames' VLAN id, 0 = untagged */
 	uint16_t rx_descriptors, tx_descriptors; /* 0 = 1024 */
 	/*
-	 * Take IPv4 and UDP checksums of received frames for good. For virtual links (veth under af_packet) whose other end
+	 * Take UDP checksums of received frames for good (IPv4 header checksums are looked at all the same). For virtual links (veth under af_packet) whose other end
 	 * leaves them to a NIC that is not there: such frames are sound but their checksum field is not.
 	 */
 	bool ignore_rx_checksum;
@@ -113,9 +113,8 @@ int sl_dataplane_start(struct sl_dataplane *dp) SL_MUST_CHECK;
 void sl_dataplane_stop(struct sl_dataplane *dp);
 
 /*
- * Control's turn: drains at most `budget` entries of each source, and as many as fit into 1.5 ms, answers neighbours,
- * reclaims. Returns the number of
- * entries handled. now_us: the clock below.
+ * Control's turn: drains at most `budget` entries of each source, and no more than fit into 1.5 ms; answers neighbours,
+ * reclaims. Returns the number of entries handled. now_us: the clock below.
  */
 unsigned sl_dataplane_poll(struct sl_dataplane *dp, unsigned budget, uint64_t now_us);
 /* Monotonic microseconds from the TSC, the same clock that workers stamp with. Any thread. */

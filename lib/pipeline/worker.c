@@ -182,10 +182,10 @@ poll_inject(struct sl_worker *w)
 	const unsigned n = rte_ring_sc_dequeue_burst(w->inject, (void **)m, RTE_DIM(m), NULL);
 
 	for (unsigned i = 0; i < n; i++) {
-		const struct sl_tx_queue *q = &w->tx[sl_frame_of(m[i])->port];
+		const uint16_t port = sl_frame_of(m[i])->port;
 
-		if (rte_eth_tx_burst(q->ethdev, q->queue, &m[i], 1) == 0) {
-			SL_COUNT(w, inject_full, 1);
+		if (rte_eth_tx_burst(w->tx[port].ethdev, w->tx[port].queue, &m[i], 1) == 0) {
+			SL_COUNT(w, inject_full[port], 1);
 			rte_pktmbuf_free(m[i]);
 		}
 	}

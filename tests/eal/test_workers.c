@@ -268,6 +268,89 @@ SL_TEST(control, turn_ends_in_time)
 	rig_destroy(r);
 }
 
+/* --- neighbours behind paths ------------------------------------------------------------------------------------------ */
+
+static unsigned
+drain(struct rig *r)
+{
+	uint8_t frame[RIG_FRAME_MAX];
+	unsigned n = 0;
+
+	for (uint16_t port = 0; port < RIG_PORTS; port++)
+		while (rig_receive(r, port, frame))
+			n++;
+	return n;
+}
+
+/* A published path keeps its neighbour confirmed; one that is withdrawn lets go of it. */
+SL_TEST(paths, hold_ends_with_the_path)
+{
+	struct rig *r = rig_create(NULL);
+	struct rig_peer *a, *b;
+	uint64_t later;
+
+	SL_ASSERT(r);
+	a = rig_peer_add(r, SL_ADDR_UDP4, 0, 0);
+	b = rig_peer_add(r, SL_ADDR_UDP4, 1, 0);
+	sl_dataplane_path_set(r->dp, a->id, NULL, r->now_us);
+	drain(r);
+	later = r->now_us + 29000000; /* within the neighbours' lifetime, past the time at which held ones are asked again */
+	sl_dataplane_poll(r->dp, 256, later);
+	SL_EXPECT_EQ(drain(r), 1); /* b's */
+	sl_dataplane_path_set(r->dp, b->id, NULL, later);
+	rig_destroy(r);
+}
+
+static void
+count_neighbour(void *arg, const struct sl_neigh_info *info)
+{
+	++*(unsigned *)arg;
+}
+
+/* The table of neighbours has room for one a peer, however many peers. */
+SL_TEST(paths, a_neighbour_each)
+{
+	enum { PEERS = 1500 };
+	const struct rig_config config = {.max_peers = PEERS};
+	struct rig *r = rig_create(&config);
+	unsigned known = 0;
+
+	SL_ASSERT(r);
+	for (unsigned i = 0; i < PEERS; i++) {
+		const struct sl_addr at = {.kind = SL_ADDR_UDP6, .udp_port = 2121,
+			.u.ip6 = {0x20, 1, 0x0d, 0xb8, [13] = 1, [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i}};
+
+		sl_dataplane_path_set(r->dp, i, &at, r->now_us);
+		drain(r);
+	}
+	sl_dataplane_for_each_neigh(r->dp, count_neighbour, &known);
+	SL_EXPECT_EQ(known, PEERS);
+	for (unsigned i = 0; i < PEERS; i++)
+		sl_dataplane_path_set(r->dp, i, NULL, r->now_us);
+	rig_destroy(r);
+}
+
+/* What a port's queue does not take of control's frames is that port's loss alone. */
+SL_TEST(paths, loss_is_counted_at_its_port)
+{
+	const struct rig_config config = {.shared_queue = true, .out_entries = 16};
+	struct rig *r = rig_create(&config);
+	uint8_t packet[64] = {0};
+	struct sl_port_stats s;
+	struct rig_peer *a;
+
+	SL_ASSERT(r);
+	a = rig_peer_add(r, SL_ADDR_ETH, 1, 0);
+	for (unsigned i = 0; i < 40; i++)
+		SL_EXPECT_EQ(sl_dataplane_transmit(r->dp, &a->at, packet, sizeof(packet), r->now_us), 0);
+	rig_poll(r, false);
+	SL_ASSERT(sl_dataplane_port_stats(r->dp, 1, &s) == 0);
+	SL_EXPECT_EQ(s.control_tx_dropped, 40 - 15);
+	SL_ASSERT(sl_dataplane_port_stats(r->dp, 0, &s) == 0);
+	SL_EXPECT_EQ(s.control_tx_dropped, 0);
+	rig_destroy(r);
+}
+
 /* --- reclaiming ----------------------------------------------------------------------------------------------------- */
 
 static void
@@ -275,6 +358,39 @@ count_reclaimed(void *arg, void *obj)
 {
 	(void)obj;
 	++*(unsigned *)arg;
+}
+
+static uint64_t
+polls_of(const struct rig *r)
+{
+	struct sl_worker_stats s;
+
+	sl_dataplane_worker_stats(r->dp, 0, &s);
+	return s.polls;
+}
+
+/* A worker that sleeps holds nothing: reclaiming does not wait for it to wake. */
+SL_TEST(workers, asleep_hold_nothing)
+{
+	const struct rig_config config = {.idle_sleep_us = 400000};
+	struct rig *r = rig_create(&config);
+	unsigned reclaimed = 0;
+	uint64_t polls;
+
+	SL_ASSERT(r);
+	SL_ASSERT(sl_dataplane_start(r->dp) == 0);
+	/* Asleep: no poll for a while. */
+	do {
+		polls = polls_of(r);
+		rte_delay_us_sleep(30000);
+	} while (polls < SL_IDLE_POLLS || polls != polls_of(r));
+	sl_dataplane_reclaim(r->dp, count_reclaimed, &reclaimed, NULL);
+	for (unsigned i = 0; i < 100 && !reclaimed && polls == polls_of(r); i++) {
+		sl_dataplane_poll(r->dp, 256, sl_dataplane_now_us());
+		rte_delay_us_sleep(1000);
+	}
+	SL_EXPECT_EQ(reclaimed, 1);
+	rig_destroy(r);
 }
 
 /* Nothing is given back while a worker may hold it; control never waits; order is kept beyond the first queue's size. */
