@@ -119,6 +119,18 @@ SL_TEST(passage, too_big)
 	SL_EXPECT_EQ(s->mtu, RIG_UDP_MTU);
 	SL_EXPECT_GE(s->len, SL_DATAGRAM_HEADER_BYTES);
 	SL_EXPECT_MEM(s->bytes + SL_DATAGRAM_SRC, t.msg + SL_DATAGRAM_SRC, 32);
+	/* A link that is narrower than its transport and wire: what the router knows of it counts. */
+	rig_forget(t.r);
+	sl_router_peer_mtu(t.r->router, t.b->id, 600, t.r->now_us);
+	rig_send_datagram(t.r, t.a, &t.b->addr, 0, 64, 65535, payload, 600 - 72, t.msg);
+	rig_send_datagram(t.r, t.a, &t.b->addr, 0, 64, 65535, payload, 600 - 71, t.msg);
+	rig_poll(t.r, true);
+	SL_EXPECT_EQ(rig_receive(t.r, 1, t.frame), 600 + 62);
+	SL_EXPECT_EQ(rig_receive(t.r, 1, t.frame), 0);
+	SL_EXPECT_EQ(rig_verdict(t.r, SL_DROP_TOO_BIG), 2);
+	s = rig_seen(t.r, RIG_TOO_BIG, 0);
+	SL_ASSERT(s);
+	SL_EXPECT_EQ(s->mtu, 600);
 	rig_destroy(t.r);
 }
 
@@ -336,12 +348,24 @@ SL_TEST(control, learns_coordinates)
 		SL_EXPECT_MEM(got.src, want.src, 32);
 		SL_EXPECT_MEM(got.dest, want.dest, 32);
 	}
+	/* The longest head that a record holds, and one entry more: counted, nothing is written. */
+	for (uint16_t count = 92; count <= 93; count++) {
+		uint8_t deep[12 + 2 + 93 * 16 + 2 + 20] = {0, 1};
+
+		sl_put16(deep + 12, count);
+		rig_send_datagram(t.r, t.a, &t.b->addr, 0, 64, 1280, deep, sizeof(deep), t.msg);
+		rig_poll(t.r, true);
+		s = rig_seen(t.r, RIG_LEARN, n);
+		SL_EXPECT_EQ(s != NULL, count == 92);
+		n++;
+		SL_EXPECT_EQ(t.r->dp->workers[0]->counters.learn_ring_full, count == 93);
+	}
 	/* A full ring: counted, and the frames go on. */
 	rig_forget(t.r);
 	for (unsigned i = 0; i < SL_LEARN_ENTRIES + 5; i++)
 		rig_send_datagram(t.r, t.a, &t.b->addr, 0, 64, 1280, setup, sizeof(setup), t.msg);
 	rig_poll(t.r, false);
-	SL_EXPECT_EQ(t.r->dp->workers[0]->counters.learn_ring_full, 5);
+	SL_EXPECT_EQ(t.r->dp->workers[0]->counters.learn_ring_full, 1 + 5);
 	rig_destroy(t.r);
 }
 
