@@ -15,8 +15,6 @@
 #include "server.h"
 
 #define BUDGET 256u    /* entries of each source a turn */
-#define SLICE 8u       /* of it at once: handshakes, 0.2 ms each, may be all there is */
-#define POLL_US 3000u  /* time of a turn for what comes in; the rest waits in the rings */
 #define IDLE_MS 1      /* longest sleep of a turn that found nothing */
 #define LATE_US 10000u /* a turn this long is counted */
 #define EVENTS 16
@@ -230,22 +228,6 @@ run_timers(struct sl_daemon *d, struct timers *t, bool activity)
 	}
 }
 
-/* What has come in, up to the turn's budget in entries and in time. How many entries. */
-static unsigned
-poll_sources(struct sl_daemon *d)
-{
-	unsigned handled = 0;
-
-	for (unsigned done = 0; done < BUDGET; done += SLICE) {
-		unsigned n = sl_dataplane_poll(d->dp, SLICE, d->now_us);
-
-		handled += n;
-		if (!n || sl_dataplane_now_us() - d->now_us > POLL_US)
-			break;
-	}
-	return handled;
-}
-
 /* Of this thread: tells a turn that was long from one whose core was taken away. */
 static uint64_t
 cpu_us(void)
@@ -270,7 +252,7 @@ loop(struct sl_daemon *d)
 			d->epoll_fd, events, EVENTS, handled || t.links <= d->now_us ? 0 : IDLE_MS);
 
 		d->now_us = sl_dataplane_now_us();
-		handled = poll_sources(d);
+		handled = sl_dataplane_poll(d->dp, BUDGET, d->now_us);
 		if (n > 0)
 			handle_events(d, events, n);
 		run_timers(d, &t, handled || n > 0);

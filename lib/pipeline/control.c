@@ -7,8 +7,8 @@
 #include <rte_cycles.h>
 #include "sl_control.h"
 
-#define TURN 8u	      /* frames taken out of a ring at once: what a source may be over its time */
-#define SLICE_US 1500u /* of a source a turn: four of them and the rest of a turn stay below 10 ms */
+#define TURN 4u	     /* frames taken out of a ring at once: what a source may be over its time */
+#define SLICE_US 750u /* of a source a turn: four of them and what timers may take stay below 10 ms */
 
 uint64_t
 sl_dataplane_now_us(void)

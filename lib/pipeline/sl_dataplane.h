@@ -113,7 +113,7 @@ int sl_dataplane_start(struct sl_dataplane *dp) SL_MUST_CHECK;
 void sl_dataplane_stop(struct sl_dataplane *dp);
 
 /*
- * Control's turn: drains at most `budget` entries of each source, and no more than fit into 1.5 ms; answers neighbours,
+ * Control's turn: drains at most `budget` entries of each source, and no more than fit into 0.75 ms; answers neighbours,
  * reclaims. Returns the number of entries handled. now_us: the clock below.
  */
 unsigned sl_dataplane_poll(struct sl_dataplane *dp, unsigned budget, uint64_t now_us);

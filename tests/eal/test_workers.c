@@ -260,7 +260,7 @@ SL_TEST(control, turn_ends_in_time)
 		/* Full turns: the last ones have less to do. The shortest, since this machine is not ours alone. */
 		if (dear_calls < EACH && took < shortest)
 			shortest = took;
-		SL_EXPECT_LE(dear_calls - before, 2 * 8);
+		SL_EXPECT_LE(dear_calls - before, 2 * 4);
 		turns++;
 	}
 	SL_EXPECT_EQ(dear_calls, 2 * EACH);

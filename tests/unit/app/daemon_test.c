@@ -536,7 +536,7 @@ SL_TEST(daemon, two_of_them_meet)
 	SL_EXPECT_EQ(await(a, 5000), 0);
 	kill(b, SIGTERM);
 	SL_EXPECT_EQ(await(b, 5000), 0);
-	SL_EXPECT(strstr(output_of("b.log"), "link down, the peer said so") != NULL);
+	SL_EXPECT_MSG(strstr(output_of("b.log"), "it said goodbye") != NULL, "%s", output_of("b.log"));
 	remove_dir();
 }
 
