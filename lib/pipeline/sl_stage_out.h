@@ -98,7 +98,8 @@ sl_burst_learn(struct sl_worker *w, const uint8_t *msg, uint32_t len)
 }
 
 /*
- * One burst look-up. For us, or nobody known: PUNT, control has the error signals and the session layer. Then the TTL:
+ * One burst look-up. For us, nobody known, or back to the peer it came from (somebody's coordinates are old): PUNT,
+ * control has the error signals and the session layer. Then the TTL:
  * DROP_TTL (a datagram for us is taken with any, routing facts 9.2). What is not punted is learnt from here.
  */
 static inline void
@@ -121,7 +122,9 @@ sl_stage_next_hop(struct sl_worker *w, struct sl_burst *b)
 		const uint8_t *msg = sl_burst_msg(b, i);
 
 		b->hop[i] = hop[k];
-		if (unlikely(hop[k].kind == SL_HOP_LOCAL || (hop[k].kind != SL_HOP_PEER && msg[SL_DATAGRAM_TTL] > 1))) {
+		if (unlikely(hop[k].kind == SL_HOP_LOCAL ||
+			((hop[k].kind != SL_HOP_PEER || hop[k].peer_id == b->rx[i]->peer_id) &&
+				msg[SL_DATAGRAM_TTL] > 1))) {
 			b->verdict[i] = sl_frame_note_opened(w, b, i, SL_FRAME_DATAGRAM);
 			continue;
 		}

@@ -200,6 +200,16 @@ static void datagram(
 		return;
 	}
 	hop = sl_router_hop(r, &dest);
+	/*
+	 * Back to where it came from: that peer thinks us closer, we think it closer, so one of us
+	 * holds old coordinates of the destination, and the datagram would go to and fro until its
+	 * TTL is used up. Ours are forgotten; the source is asked to show the current ones.
+	 */
+	if (hop.kind == SL_HOP_PEER && hop.peer_id == from_peer) {
+		sl_route_count(r, SL_ROUTE_DATAGRAM_BACK);
+		(void)sl_coords_remove(&r->coords, &dest);
+		hop.kind = SL_HOP_NO_COORDS;
+	}
 	if (hop.kind != SL_HOP_PEER) {
 		no_hop(r, from, msg);
 		return;

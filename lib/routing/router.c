@@ -33,6 +33,7 @@ void sl_router_config_default(struct sl_router_config *c)
 		.ecn_etx = 3.0,
 		.filter_refresh_us = 60000000,
 		.publish_interval_us = 5000,
+		.root_doubt_us = 3000000,
 	};
 }
 

@@ -100,6 +100,12 @@ struct sl_tree {
 	uint64_t flap_window_us, dampened_until_us;
 	bool evaluated;
 	uint64_t evaluated_us; /* last periodic pass */
+	/* W7: a root that has been withdrawn, and the depth from which on nobody is believed about
+	 * it. */
+	struct sl_node_addr doubted;
+	uint16_t doubt_depth;
+	uint64_t doubt_until_us, doubt_hold_us; /* 0 = never yet; the length of the latest one */
+	bool doubt_over;			/* its end has been acted upon */
 };
 
 /* datagram.c, lookup.c: when something was last done for an address; bounded, the oldest of a set

@@ -39,6 +39,7 @@ struct sl_router_config {
 	/* Ours, no FIPS key: */
 	uint64_t filter_refresh_us;   /* the filter again to each peer, changed or not; 0 = never (what was lost stays lost) */
 	uint64_t publish_interval_us; /* least time between two snapshots for the workers */
+	uint64_t root_doubt_us;	      /* + 1 s a level: a withdrawn root is believed only of closer peers; 0 = plain rules (W7) */
 	uint64_t first_sequence;      /* of both kinds of announce; 0 = from the wall clock */
 	uint64_t seed;		      /* of table hashing and request ids; 0 = random */
 };
@@ -157,7 +158,7 @@ enum sl_route_counter {
 	X(TREE_BAD_SEMANTICS, "tree_bad_semantics") X(TREE_STALE, "tree_stale")                              \
 	X(TREE_TOO_LONG, "tree_too_long") X(TREE_LIMITED, "tree_limited") X(TREE_SEND_FAILED, "tree_send_failed")      \
 	X(FLAP_DAMPENED, "flap_dampened") X(PARENT_SWITCH, "parent_switch")      \
-	X(SELF_ROOT, "self_root") X(LOOP_DROP, "loop_drop")                                                            \
+	X(SELF_ROOT, "self_root") X(LOOP_DROP, "loop_drop") X(ROOT_DOUBTED, "root_doubted")                            \
 	X(FILTER_RX, "filter_rx") X(FILTER_TX, "filter_tx") X(FILTER_MALFORMED, "filter_malformed")                    \
 	X(FILTER_STALE, "filter_stale") X(FILTER_TOO_FULL, "filter_too_full") X(FILTER_LEFT_OUT, "filter_left_out")    \
 	X(FILTER_SEND_FAILED, "filter_send_failed")                                                                    \
@@ -173,6 +174,7 @@ enum sl_route_counter {
 	X(DATAGRAM_FORWARDED, "datagram_forwarded") X(DATAGRAM_LOCAL, "datagram_local") X(DATAGRAM_TTL, "datagram_ttl") \
 	X(DATAGRAM_MALFORMED, "datagram_malformed") X(DATAGRAM_NO_COORDS, "datagram_no_coords")                        \
 	X(DATAGRAM_NO_ROUTE, "datagram_no_route") X(DATAGRAM_TOO_BIG, "datagram_too_big")                              \
+	X(DATAGRAM_BACK, "datagram_back")                                                                              \
 	X(DATAGRAM_SEND_FAILED, "datagram_send_failed")                                                                \
 	X(SIGNAL_TX, "signal_tx") X(SIGNAL_LIMITED, "signal_limited") X(SIGNAL_PEER_LIMITED, "signal_peer_limited")    \
 	X(SIGNAL_NO_ROUTE, "signal_no_route")

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The spanning tree: routing facts, sections 2, 4 and 5, with remedies W2 and W5 of section 17. */
+/*
+ * The spanning tree: routing facts, sections 2, 4 and 5, with remedies W2 and W5 of section 17, and
+ * one of our own (W7) for roots that vanish.
+ */
 #include "router.h"
 #include "../crypto/sl_hash.h"
 
@@ -151,18 +154,107 @@ static bool suppressed(const struct sl_router *r)
 }
 
 /*
+ * W7. When the root dies, the plain rules make everyone look for another way to it, and everyone is
+ * offered what others believed a moment ago: paths to the dead root grow by a hop a round until
+ * their announces fit no packet any more, and then stay for ever. So news that a root is gone goes
+ * before rumours that it is not: when our parent was the root and is lost, or our parent withdraws
+ * the root (or runs through us all at once), only peers that are closer to that root than we were
+ * are believed about it, for some seconds. A peer that is closer cannot have it from us or from
+ * anybody below us, so the withdrawal passes down the tree level by level and nothing comes back
+ * up. If the root lives after all, a longer way to it is taken when the doubt is over:
+ * root_doubt_us, in which all of its neighbours miss it, and a second a level of the deepest path
+ * in sight, in which the news passes. A doubt that returns within a minute lasts twice as long.
+ */
+#define DOUBT_LEVEL_US 1000000
+#define DOUBT_MEMORY_US 60000000
+#define DOUBT_MOST_US 60000000
+
+static uint64_t doubt_length_us(const struct sl_router *r)
+{
+	uint32_t levels = r->tree.len;
+
+	for (uint32_t i = 0; i < r->active_count; i++)
+		if (r->active[i]->has_tree && r->active[i]->path_len > levels)
+			levels = r->active[i]->path_len;
+	return r->config.root_doubt_us + levels * (uint64_t)DOUBT_LEVEL_US;
+}
+
+static void doubt(struct sl_router *r, const struct sl_node_addr *root, uint16_t depth)
+{
+	struct sl_tree *t = &r->tree;
+	bool same = sl_node_same(&t->doubted, root) && t->doubt_hold_us;
+
+	if (!r->config.root_doubt_us)
+		return;
+	if (same && r->now_us < t->doubt_until_us) {
+		/* The same wave. */
+		if (depth < t->doubt_depth)
+			t->doubt_depth = depth;
+		return;
+	}
+	if (same && r->now_us - t->doubt_until_us < DOUBT_MEMORY_US)
+		t->doubt_hold_us *= 2;
+	else
+		t->doubt_hold_us = doubt_length_us(r);
+	if (t->doubt_hold_us > DOUBT_MOST_US)
+		t->doubt_hold_us = DOUBT_MOST_US;
+	t->doubted = *root;
+	t->doubt_depth = depth;
+	t->doubt_until_us = r->now_us + t->doubt_hold_us;
+	t->doubt_over = false;
+	sl_route_count(r, SL_ROUTE_ROOT_DOUBTED);
+	sl_router_wake(r);
+}
+
+static bool doubtful(const struct sl_router *r, const struct sl_route_peer *p)
+{
+	const struct sl_tree *t = &r->tree;
+
+	return r->now_us < t->doubt_until_us && p->path_len > t->doubt_depth &&
+	       sl_node_same(&p->path[0], &t->doubted);
+}
+
+/*
+ * Entries that an announce of ours may have: what cannot be told to every peer in one packet would
+ * leave them with our old coordinates for good. Links of less than IPv6's least MTU are not waited
+ * for.
+ */
+#define PATH_LINK_MTU 1280u
+
+static uint32_t path_limit(const struct sl_router *r)
+{
+	uint32_t mtu = UINT16_MAX, entries;
+
+	for (uint32_t i = 0; i < r->active_count; i++)
+		if (r->active[i]->mtu && r->active[i]->mtu < mtu)
+			mtu = r->active[i]->mtu;
+	if (mtu < PATH_LINK_MTU)
+		mtu = PATH_LINK_MTU;
+	entries = (mtu - SL_ESTABLISHED_MIN_BYTES - SL_INNER_BYTES - SL_TREE_FIXED_BYTES) /
+		  SL_TREE_ENTRY_BYTES;
+	return entries < SL_PATH_MAX ? entries : SL_PATH_MAX;
+}
+
+/* Could we stand below this peer, and should we believe it? */
+static bool usable(const struct sl_router *r, const struct sl_route_peer *p, uint32_t limit)
+{
+	return p->has_tree && !p->has_self && p->path_len < limit && !doubtful(r, p);
+}
+
+/*
  * Smallest root on offer. Over paths that do not run through us (W2): a root that only our own
  * descendants show is the echo of what we or a former parent said, and nobody could take us there.
  * False when there is no such path.
  */
 static bool smallest_root(const struct sl_router *r, struct sl_node_addr *root)
 {
+	uint32_t limit = path_limit(r);
 	bool found = false;
 
 	for (uint32_t i = 0; i < r->active_count; i++) {
 		const struct sl_route_peer *p = r->active[i];
 
-		if (!p->has_tree || p->has_self)
+		if (!usable(r, p, limit))
 			continue;
 		if (!found || addr_cmp(&p->path[0], root) < 0)
 			*root = p->path[0];
@@ -191,14 +283,15 @@ static struct sl_route_peer *best_candidate(const struct sl_router *r,
 	const struct sl_node_addr *root, bool measured_only, double *best_depth)
 {
 	struct sl_route_peer *best = NULL;
+	uint32_t limit = path_limit(r);
 
 	for (uint32_t i = 0; i < r->active_count; i++) {
 		struct sl_route_peer *p = r->active[i];
 		double depth;
 
-		if (!p->has_tree || p->has_self || !sl_node_same(&p->path[0], root))
+		if (!usable(r, p, limit) || !sl_node_same(&p->path[0], root))
 			continue;
-		if (p->path_len >= SL_PATH_MAX || (measured_only && !p->measured))
+		if (measured_only && !p->measured)
 			continue;
 		depth = (double)(p->path_len - 1) + (measured_only ? p->cost : 1.0);
 		if (!best || depth < *best_depth ||
@@ -344,6 +437,9 @@ void sl_tree_peer_gone(struct sl_router *r, bool was_parent)
 
 	if (!was_parent)
 		return;
+	/* It was the root itself: what the others say of it is older than this. */
+	if (r->tree.len == 2)
+		doubt(r, &r->tree.root, 1);
 	e = sl_tree_evaluate(r);
 	if (e.target)
 		switch_to(r, e.target);
@@ -466,8 +562,15 @@ static bool store(struct sl_router *r, struct sl_route_peer *p, const struct sl_
 
 void sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announce *a)
 {
+	const struct sl_node_addr root = r->tree.root;
+	const uint16_t depth = (uint16_t)(r->tree.len - 1);
+	bool blocked;
+
 	if (!store(r, p, a))
 		return;
+	blocked = p->has_self || p->path_len >= path_limit(r);
+	if (sl_tree_is_parent(r, p) && (blocked || addr_cmp(&p->path[0], &root) > 0))
+		doubt(r, &root, depth);
 	/* It follows a larger root than we do: tell it of ours. */
 	if (addr_cmp(&p->path[0], &r->tree.root) > 0)
 		sl_tree_announce_to(r, p);
@@ -475,10 +578,13 @@ void sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct s
 		return;
 	if (!sl_tree_is_parent(r, p))
 		return;
-	if (p->has_self)
+	if (blocked)
 		loop_drop(r);
 	else
 		same_parent_update(r, p);
+	/* It has taken us to a larger root: somebody else may be on a smaller one. */
+	if (addr_cmp(&r->tree.root, &root) > 0)
+		(void)reconsider(r);
 }
 
 void sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len)
@@ -529,6 +635,12 @@ uint64_t sl_tree_tick(struct sl_router *r)
 		if (p->announce_pending)
 			sl_tree_announce_to(r, p);
 	}
+	if (r->tree.doubt_until_us && r->now_us >= r->tree.doubt_until_us && !r->tree.doubt_over) {
+		r->tree.doubt_over = true;
+		(void)reconsider(r);
+	}
+	if (r->now_us < r->tree.doubt_until_us)
+		next = earlier(next, r->tree.doubt_until_us);
 	next = earlier(next, periodic(r));
 	for (uint32_t i = 0; i < r->active_count; i++) {
 		struct sl_route_peer *p = r->active[i];

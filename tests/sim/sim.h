@@ -2,12 +2,14 @@
 #ifndef SIM_H
 #define SIM_H
 /*
- * The simulator: a mesh of whole nodes of our own code (sl_links and sl_router, wired together as the daemon wires
- * them) in one process, one thread, on a virtual clock. Keys, handshakes, frames and signatures are real; wires are
- * not. Everything random comes from the seed, libsodium's randomness included, so a run repeats exactly.
+ * The simulator: a mesh of whole nodes of our own code (sl_links and sl_router, wired together as
+ *the daemon wires them) in one process, one thread, on a virtual clock. Keys, handshakes, frames
+ *and signatures are real; wires are not. Everything random comes from the seed, libsodium's
+ *randomness included, so a run repeats exactly.
  *
- * A wire delivers each packet after the wire's own delay and some jitter (which reorders), may lose it, may deliver it
- * twice, and delivers nothing while it is cut. A killed node is gone without a word.
+ * A wire delivers each packet after the wire's own delay and some jitter (which reorders), may lose
+ *it, may deliver it twice, and delivers nothing while it is cut. A killed node is gone without a
+ *word.
  *
  *	sim_world.c	nodes, wires, time
  *	sim_check.c	components, shortest paths, who agrees with whom
@@ -29,12 +31,14 @@ struct sim_options {
 	double degree;
 	uint64_t seed;
 	double loss, duplicate;
-	uint64_t delay_us, jitter_us; /* of the mean wire; a wire's own delay is half to one and a half of it */
+	uint64_t delay_us, jitter_us; /* of the mean wire; a wire's own delay is half to one and a
+					 half of it */
 	uint32_t pairs, pairs_per_s;
 	double kill_percent;
 	uint32_t steady_s, partition_s;
 	uint32_t coords; /* capacity of a node's coordinate cache */
 	bool kill_root;
+	uint64_t root_doubt_us; /* UINT64_MAX = the default */
 };
 
 struct sim;
@@ -55,9 +59,9 @@ struct sim_node {
 	struct sl_router *router;
 	struct sim_wire *wires;
 	uint32_t wire_count, rows;
-	uint32_t *neighbour; /* [rows]: node that a peer id is, SIM_NOBODY when down */
-	uint32_t up;	     /* links up */
-	uint64_t timer_us;   /* earliest timer event queued */
+	uint32_t *neighbour;	/* [rows]: node that a peer id is, SIM_NOBODY when down */
+	uint32_t up;		/* links up */
+	uint64_t timer_us;	/* earliest timer event queued */
 	struct sim_pair *pairs; /* of which this node is the source, under way */
 	uint8_t message[SL_TREE_FIXED_BYTES + 2048];
 };
@@ -71,13 +75,23 @@ struct sim_event {
 	uint8_t *bytes;
 };
 
-enum sim_pair_state { PAIR_WAITING, PAIR_LOOKUP, PAIR_SETUP, PAIR_ACK, PAIR_DATA, PAIR_REPLY, PAIR_DONE, PAIR_FAILED };
+enum sim_pair_state {
+	PAIR_WAITING,
+	PAIR_LOOKUP,
+	PAIR_SETUP,
+	PAIR_ACK,
+	PAIR_DATA,
+	PAIR_REPLY,
+	PAIR_DONE,
+	PAIR_FAILED
+};
 #define SIM_TRACE 128
 struct sim_pair {
 	uint32_t from, to;
 	uint8_t state, attempt;
-	bool fresh;    /* its next event is a turn, not a time-out */
-	bool repeated; /* something had to be sent again */
+	bool show;	 /* data shows coordinates */
+	bool fresh;	 /* its next event is a turn, not a time-out */
+	bool repeated;	 /* something had to be sent again */
 	uint32_t serial; /* of the message under way */
 	uint64_t due_us;
 	struct sim_pair *next; /* of the same source */
@@ -141,14 +155,15 @@ struct sim_agreement {
 	bool all;
 };
 /*
- * Everyone has its component's smallest node as root, its coordinates are its parent's and itself, every peer's
- * latest announce is known, nobody believes in a dead peer, every wire carries a link.
+ * Everyone has its component's smallest node as root, its coordinates are its parent's and itself,
+ * every peer's coordinates are known as they are, nobody believes in a dead peer, every wire
+ * carries a link.
  */
 void sim_agree(struct sim *s, struct sim_agreement *a);
 struct sim_filters {
 	uint32_t links, none, full; /* directed tree links; without a filter; above the cap */
 	double mean_fill, max_fill; /* of the filters that came over tree links, share of bits */
-	uint64_t asked, claimed;    /* (tree link, node behind it) sampled: does the filter claim it */
+	uint64_t asked, claimed; /* (tree link, node behind it) sampled: does the filter claim it */
 	uint64_t foreign, false_claims; /* (tree link, node not behind it) */
 };
 void sim_filters(struct sim *s, struct sim_filters *f, uint32_t samples);
@@ -163,7 +178,8 @@ struct sim_delivery {
 /* 10,000 sessions between random pairs of one component; waits for all, a minute at most. */
 void sim_deliver(struct sim *s, struct sim_delivery *d);
 void sim_pair_event(struct sim *s, uint32_t pair);
-/* What a node's sinks tell: a datagram sent on, a datagram for it, a lookup's answer and its end. */
+/* What a node's sinks tell: a datagram sent on, a datagram for it, a lookup's answer and its end.
+ */
 void sim_pair_forwarded(struct sim_node *n, const uint8_t *msg, size_t len);
 void sim_pair_local(struct sim_node *n, const uint8_t *msg, size_t len);
 void sim_pair_answer(struct sim_node *n, const uint8_t *msg, size_t len);

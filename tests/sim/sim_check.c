@@ -52,18 +52,23 @@ void sim_distances(struct sim *s, uint32_t from)
 	(void)flood(s, from, s->distance, 0, 1);
 }
 
-/* Inside, not through sl_router_tree(): that also estimates the mesh's size, and this runs ten times a second. */
+/* Inside, not through sl_router_tree(): that also estimates the mesh's size, and this runs ten
+ * times a second. */
 static void look_at_peers(const struct sim *s, const struct sim_node *n, struct sim_agreement *a)
 {
 	for (uint32_t i = 0; i < n->router->active_count; i++) {
 		const struct sl_route_peer *p = n->router->active[i];
 		uint32_t peer = n->neighbour[p->id];
+		const struct sl_tree *t;
 
-		if (peer == SIM_NOBODY || s->nodes[peer].dead)
+		if (peer == SIM_NOBODY || s->nodes[peer].dead) {
 			a->dead_peers++;
-		else
-			a->stale_peers +=
-				!p->has_tree || p->tree_sequence != s->nodes[peer].router->tree.sequence;
+			continue;
+		}
+		/* The place counts: a refresh without a change is not announced. */
+		t = &s->nodes[peer].router->tree;
+		a->stale_peers += !p->has_tree || p->path_len != t->len ||
+				  memcmp(p->path, t->path, t->len * sizeof(t->path[0])) != 0;
 	}
 }
 
@@ -81,7 +86,8 @@ static bool coords_current(const struct sim *s, const struct sim_node *n)
 		return false;
 	/* Root first in both. */
 	up = &s->nodes[parent].router->tree;
-	return t->len == up->len + 1 && memcmp(t->path, up->path, up->len * sizeof(t->path[0])) == 0;
+	return t->len == up->len + 1 &&
+	       memcmp(t->path, up->path, up->len * sizeof(t->path[0])) == 0;
 }
 
 void sim_agree(struct sim *s, struct sim_agreement *a)
@@ -102,8 +108,8 @@ void sim_agree(struct sim *s, struct sim_agreement *a)
 		depth += own_depth;
 		if (own_depth > a->depth)
 			a->depth = own_depth;
-		a->wrong_root +=
-			!sl_node_same(&n->router->tree.root, addr_of(s, s->root_of[s->component[i]]));
+		a->wrong_root += !sl_node_same(
+			&n->router->tree.root, addr_of(s, s->root_of[s->component[i]]));
 		a->wrong_coords += !coords_current(s, n);
 		look_at_peers(s, n, a);
 	}
@@ -137,12 +143,15 @@ static void sample(struct sim *s, struct sim_filters *f, const struct tree_link 
 	bool behind, claims;
 	struct sl_filter_hash h;
 
-	if (s->nodes[target].dead || target == l->node || s->component[target] != s->component[l->node])
+	if (s->nodes[target].dead || target == l->node ||
+		s->component[target] != s->component[l->node])
 		return;
 	/* Behind the parent is everything that is not below us. */
-	behind = sl_tree_is_parent(r, l->peer) ? !below(s, target, l->node) : below(s, target, peer);
+	behind =
+		sl_tree_is_parent(r, l->peer) ? !below(s, target, l->node) : below(s, target, peer);
 	sl_filter_hash(&h, addr_of(s, target)->bytes);
-	claims = l->peer->has_filter && sl_filter_claims(l->peer->filter, &h, l->peer->filter_hashes);
+	claims = l->peer->has_filter &&
+		 sl_filter_claims(l->peer->filter, &h, l->peer->filter_hashes);
 	f->asked += behind;
 	f->claimed += behind && claims;
 	f->foreign += !behind;
@@ -162,7 +171,8 @@ void sim_filters(struct sim *s, struct sim_filters *f, uint32_t samples)
 			const struct sl_route_peer *p = r->active[k];
 			double share = (double)p->filter_count / SL_FILTER_BITS;
 
-			if (!sl_tree_is_tree_peer(r, p) || s->nodes[i].neighbour[p->id] == SIM_NOBODY ||
+			if (!sl_tree_is_tree_peer(r, p) ||
+				s->nodes[i].neighbour[p->id] == SIM_NOBODY ||
 				f->links == 2 * s->o.nodes)
 				continue;
 			links[f->links++] = (struct tree_link){i, p};
@@ -172,7 +182,8 @@ void sim_filters(struct sim *s, struct sim_filters *f, uint32_t samples)
 			fill += share;
 			if (share > f->max_fill)
 				f->max_fill = share;
-			f->full += sl_filter_fpr(p->filter_count, p->filter_hashes) > r->config.max_inbound_fpr;
+			f->full += sl_filter_fpr(p->filter_count, p->filter_hashes) >
+				   r->config.max_inbound_fpr;
 		}
 	}
 	f->mean_fill = f->links > f->none ? fill / (f->links - f->none) : 0;

@@ -5,14 +5,17 @@
  *	the source looks the target's key up (sl_router_lookup: its router asks at 0, 1, 3 and 7 s);
  *	set-up with both coordinates to the target, from which every node on the way learns them;
  *	acknowledgement with both coordinates back;
- *	data without coordinates there, data without coordinates back: then the pair counts as delivered.
+ *	data without coordinates there, data without coordinates back: then the pair counts as
+ *delivered.
  *
- * Pairs are drawn in rounds: in each, every living node is the target once, in random order, of a random source of its
- * component. So no target is asked for twice within two seconds, which relays would not forward (routing facts, 11.3,
- * step 8).
+ * Pairs are drawn in rounds: in each, every living node is the target once, always in the same
+ * random order, of a random source of its component. So no target is asked for twice within two
+ * seconds, which relays would not forward (routing facts, 11.3, step 8).
  *
- * What does not arrive is repeated after 1, 2, 4 ... s: from the set-up on, every second time from the lookup on. What
- * a session's own cryptography would add is left out; relays see the same bytes.
+ * What does not arrive is repeated after 1, 2, 4 ... s: a set-up or its acknowledgement from the
+ * set-up on, data with both coordinates (as a session does that is told they are missing), and
+ * every second time all from the lookup on. What a session's own cryptography would add is left
+ * out; relays see the same bytes.
  */
 #include "sim.h"
 
@@ -22,7 +25,7 @@
 #define TRAILER_BYTES 12 /* magic, pair, serial: the end of each of our payloads */
 #define ATTEMPTS 6
 #define ROUND_US (2500 * SIM_MS)
-#define PAYLOAD_MAX (16 + 2 * (2 + (SL_PATH_MAX + 1) * SL_NODE_ADDR_BYTES) + TRAILER_BYTES)
+#define PAYLOAD_MAX (64 + 2 * (2 + (SL_PATH_MAX + 1) * SL_NODE_ADDR_BYTES) + TRAILER_BYTES)
 
 static const struct sl_node_addr *addr_of(const struct sim *s, uint32_t node)
 {
@@ -32,8 +35,10 @@ static const struct sl_node_addr *addr_of(const struct sim *s, uint32_t node)
 static void pair_due(struct sim *s, struct sim_pair *p, uint64_t in_us)
 {
 	p->due_us = s->now_us + in_us;
-	sim_push(s, (struct sim_event){.at_us = p->due_us, .node = p->from, .from = (uint32_t)(p - s->pairs),
-			.kind = SIM_PAIR});
+	sim_push(s, (struct sim_event){.at_us = p->due_us,
+			    .node = p->from,
+			    .from = (uint32_t)(p - s->pairs),
+			    .kind = SIM_PAIR});
 }
 
 static void pair_end(struct sim *s, struct sim_pair *p, bool delivered)
@@ -53,27 +58,43 @@ static size_t put_own_coords(uint8_t *at, const struct sim_node *n)
 	return 2 + len * sizeof(own[0]);
 }
 
-static size_t payload_build(struct sim *s, struct sim_pair *p, uint8_t *payload)
+static size_t put_target_coords(uint8_t *at, const struct sim_pair *p)
 {
-	const struct sim_node *from = &s->nodes[p->from], *to = &s->nodes[p->to];
+	sl_put16(at, p->coords_count);
+	memcpy(at + 2, p->coords, p->coords_count * sizeof(p->coords[0]));
+	return 2 + p->coords_count * sizeof(p->coords[0]);
+}
+
+/* Both lists, the sender's own first. */
+static size_t put_coords(struct sim *s, const struct sim_pair *p, bool there, uint8_t *at)
+{
 	size_t len;
 
+	if (there) {
+		len = put_own_coords(at, &s->nodes[p->from]);
+		return len + put_target_coords(at + len, p);
+	}
+	len = put_own_coords(at, &s->nodes[p->to]);
+	return len + put_own_coords(at + len, &s->nodes[p->from]);
+}
+
+static size_t payload_build(struct sim *s, struct sim_pair *p, uint8_t *payload)
+{
+	size_t len;
+
+	memset(payload, 0, 64);
 	if (p->state == PAIR_DATA || p->state == PAIR_REPLY) {
-		memset(payload, 0, 64);
-		len = 64;
+		len = 12;
+		if (p->show) {
+			payload[1] = 1;
+			len += put_coords(s, p, p->state == PAIR_DATA, payload + len);
+		}
+		memset(payload + len, 0, 28);
+		len += 28;
 	} else {
-		memset(payload, 0, 5);
 		payload[0] = p->state == PAIR_SETUP ? 1 : 2;
 		len = 5;
-		if (p->state == PAIR_SETUP) {
-			len += put_own_coords(payload + len, from);
-			sl_put16(payload + len, p->coords_count);
-			memcpy(payload + len + 2, p->coords, p->coords_count * sizeof(p->coords[0]));
-			len += 2 + p->coords_count * sizeof(p->coords[0]);
-		} else {
-			len += put_own_coords(payload + len, to);
-			len += put_own_coords(payload + len, from);
-		}
+		len += put_coords(s, p, p->state == PAIR_SETUP, payload + len);
 		sl_put16(payload + len, TRAILER_BYTES);
 		len += 2;
 	}
@@ -94,7 +115,8 @@ static void say(struct sim *s, struct sim_pair *p)
 
 	p->hops = 0;
 	/* Without a next hop: tried again like a loss. */
-	(void)!sl_router_originate(n->router, addr_of(s, there ? p->to : p->from), payload, len, s->now_us);
+	(void)!sl_router_originate(
+		n->router, addr_of(s, there ? p->to : p->from), payload, len, s->now_us);
 	pair_due(s, p, patience_us << p->attempt);
 	sim_settle(s, n);
 }
@@ -102,10 +124,12 @@ static void say(struct sim *s, struct sim_pair *p)
 static void look_up(struct sim *s, struct sim_pair *p)
 {
 	struct sim_node *n = &s->nodes[p->from];
-	int rc = sl_router_lookup(n->router, sl_identity_xonly(s->nodes[p->to].identity), s->now_us);
+	int rc =
+		sl_router_lookup(n->router, sl_identity_xonly(s->nodes[p->to].identity), s->now_us);
 
 	p->state = PAIR_LOOKUP;
-	/* Nobody claims the target yet: a session's own retry. Else the end of the lookup is told. */
+	/* Nobody claims the target yet: a session's own retry. Else the end of the lookup is told.
+	 */
 	pair_due(s, p, rc == 0 || rc == -EALREADY ? 20 * SIM_S : SIM_S);
 	sim_settle(s, n);
 }
@@ -133,7 +157,10 @@ void sim_pair_event(struct sim *s, uint32_t pair)
 		look_up(s, p);
 	} else {
 		p->repeated = true;
-		p->state = PAIR_SETUP;
+		if (p->state == PAIR_DATA || p->state == PAIR_REPLY)
+			p->show = true;
+		else
+			p->state = PAIR_SETUP;
 		say(s, p);
 	}
 }
@@ -143,6 +170,7 @@ static void turn(struct sim *s, struct sim_pair *p, enum sim_pair_state state)
 {
 	p->state = (uint8_t)state;
 	p->fresh = true;
+	p->show = false;
 	pair_due(s, p, 0);
 }
 
@@ -191,8 +219,8 @@ void sim_pair_local(struct sim_node *n, const uint8_t *msg, size_t len)
 	struct sim *s = n->sim;
 
 	if (!p) {
-		if (len > SL_DATAGRAM_PAYLOAD &&
-			sl_signal_parse(&signal, msg + SL_DATAGRAM_PAYLOAD, len - SL_DATAGRAM_PAYLOAD) == 0)
+		if (len > SL_DATAGRAM_PAYLOAD && sl_signal_parse(&signal, msg + SL_DATAGRAM_PAYLOAD,
+							 len - SL_DATAGRAM_PAYLOAD) == 0)
 			s->signals[signal.type & 3]++;
 		return;
 	}
@@ -221,10 +249,12 @@ void sim_pair_answer(struct sim_node *n, const uint8_t *msg, size_t len)
 {
 	struct sl_lookup_response r;
 
-	if (!n->pairs || sl_lookup_response_parse(&r, msg, len) != 0 || r.coords_count > SL_PATH_MAX)
+	if (!n->pairs || sl_lookup_response_parse(&r, msg, len) != 0 ||
+		r.coords_count > SL_PATH_MAX)
 		return;
 	for (struct sim_pair *p = n->pairs; p; p = p->next)
-		if (p->state == PAIR_LOOKUP && sl_node_addr_equal(&r.target, addr_of(n->sim, p->to))) {
+		if (p->state == PAIR_LOOKUP &&
+			sl_node_addr_equal(&r.target, addr_of(n->sim, p->to))) {
 			memcpy(p->coords, r.coords, r.coords_count * sizeof(p->coords[0]));
 			p->coords_count = r.coords_count;
 		}
@@ -286,7 +316,7 @@ static void draw_pair(struct sim *s, uint32_t to, uint64_t in_us)
 /* The time that the last one begins. */
 static uint64_t draw_pairs(struct sim *s)
 {
-	uint32_t *order = calloc(s->o.nodes, sizeof(*order));
+	uint32_t *order = calloc(s->o.nodes, sizeof(*order)), n;
 	uint64_t at_us = 0, step_us = ROUND_US / s->alive;
 
 	if (!order)
@@ -296,9 +326,8 @@ static uint64_t draw_pairs(struct sim *s)
 	for (uint32_t i = 0; i < s->o.nodes; i++)
 		s->nodes[i].pairs = NULL;
 	s->pair_count = 0;
+	n = shuffled(s, order);
 	for (uint32_t drawn = 0; drawn < s->o.pairs;) {
-		uint32_t n = shuffled(s, order);
-
 		for (uint32_t i = 0; i < n && drawn < s->o.pairs; i++, drawn++, at_us += step_us)
 			draw_pair(s, order[i], at_us);
 	}

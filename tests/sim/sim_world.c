@@ -112,7 +112,8 @@ static struct sl_addr addr_of(uint32_t index)
 
 static uint32_t index_of(const struct sl_addr *a)
 {
-	return (uint32_t)a->u.ip4[1] << 14 | (uint32_t)a->u.ip4[2] << 7 | ((uint32_t)a->u.ip4[3] - 1);
+	return (uint32_t)a->u.ip4[1] << 14 | (uint32_t)a->u.ip4[2] << 7 |
+	       ((uint32_t)a->u.ip4[3] - 1);
 }
 
 static struct sim_wire *wire_to(struct sim_node *n, uint32_t peer)
@@ -159,7 +160,8 @@ static int on_transmit(void *arg, const struct sl_addr *to, const uint8_t *packe
 static uint32_t index_of_key(const struct sim_node *n, const uint8_t *xonly)
 {
 	for (uint32_t i = 0; i < n->wire_count; i++)
-		if (memcmp(sl_identity_xonly(n->sim->nodes[n->wires[i].peer].identity), xonly, SL_XONLY_BYTES) == 0)
+		if (memcmp(sl_identity_xonly(n->sim->nodes[n->wires[i].peer].identity), xonly,
+			    SL_XONLY_BYTES) == 0)
 			return n->wires[i].peer;
 	return SIM_NOBODY;
 }
@@ -237,7 +239,8 @@ static void on_lookup_done(void *arg, const struct sl_node_addr *target, bool fo
 static void node_start(struct sim_node *n)
 {
 	struct sl_session_table_config tc = {.workers = 1};
-	struct sl_transport_config transport = {.kind = SL_ADDR_UDP4, .mtu = MTU, .accept_connections = true};
+	struct sl_transport_config transport = {
+		.kind = SL_ADDR_UDP4, .mtu = MTU, .accept_connections = true};
 	struct sl_links_sink ls = {.arg = n,
 		.transmit = on_transmit,
 		.peer_up = on_up,
@@ -257,6 +260,8 @@ static void node_start(struct sim_node *n)
 	sl_router_config_default(&rc);
 	rc.max_peers = n->rows;
 	rc.coord_size = n->sim->o.coords;
+	if (n->sim->o.root_doubt_us != UINT64_MAX)
+		rc.root_doubt_us = n->sim->o.root_doubt_us;
 	rc.seed = n->sim->o.seed | 1;
 	n->router = must(sl_router_create(&rc, n->identity, &rs, START_UNIX_S, n->sim->now_us));
 	n->table = must(sl_session_table_create(&tc));
@@ -275,7 +280,8 @@ static void node_dial(struct sim_node *n)
 {
 	for (uint32_t i = 0; i < n->wire_count; i++) {
 		struct sim_node *peer = &n->sim->nodes[n->wires[i].peer];
-		struct sl_peer_config c = {.addr_count = 1, .auto_connect = true, .auto_reconnect = true};
+		struct sl_peer_config c = {
+			.addr_count = 1, .auto_connect = true, .auto_reconnect = true};
 
 		if (((n->index + peer->index) % 2 == 0) != (n->index < peer->index))
 			continue;
@@ -318,13 +324,16 @@ static void wire_add(struct sim *s, uint32_t a, uint32_t b)
 		struct sim_node *n = &s->nodes[end ? b : a];
 
 		if ((n->wire_count & (n->wire_count - 1)) == 0)
-			n->wires = must(realloc(n->wires, (n->wire_count ? n->wire_count * 2 : 1) * sizeof(*n->wires)));
-		n->wires[n->wire_count++] = (struct sim_wire){.peer = end ? a : b, .delay_us = delay_us};
+			n->wires = must(realloc(n->wires,
+				(n->wire_count ? n->wire_count * 2 : 1) * sizeof(*n->wires)));
+		n->wires[n->wire_count++] =
+			(struct sim_wire){.peer = end ? a : b, .delay_us = delay_us};
 	}
 	s->edges++;
 }
 
-/* nodes * degree / 2 edges between random nodes; what is not connected then gets one more edge each. */
+/* nodes * degree / 2 edges between random nodes; what is not connected then gets one more edge
+ * each. */
 static void graph(struct sim *s)
 {
 	uint32_t n = s->o.nodes, *set = must(malloc(n * sizeof(*set)));
@@ -441,7 +450,8 @@ void sim_route_counters(const struct sim *s, uint64_t sum[SL_ROUTE_COUNTER_COUNT
 
 void sim_settle(struct sim *s, struct sim_node *n)
 {
-	uint64_t links_us = sl_links_tick(n->links, s->now_us), router_us = sl_router_tick(n->router, s->now_us);
+	uint64_t links_us = sl_links_tick(n->links, s->now_us),
+		 router_us = sl_router_tick(n->router, s->now_us);
 	uint64_t at_us = links_us < router_us ? links_us : router_us;
 
 	if (at_us <= s->now_us)

@@ -249,6 +249,36 @@ SL_TEST(datagram, originated)
 	fake_destroy(f);
 }
 
+/* Two nodes that hold different coordinates of a destination would toss its datagrams to and fro.
+ */
+SL_TEST(datagram, not_back_to_where_it_came_from)
+{
+	struct fake *f = triangle();
+	struct sl_node_addr source = fake_addr(0x21), dest = fake_addr(0x34);
+	uint8_t msg[SL_DATAGRAM_HEADER_BYTES + 4] = {0};
+	struct sl_signal s;
+
+	/* 0x34 used to be below peer 1. */
+	fake_path_quiet(f, 1, 2, 0x20, 0);
+	fake_coords(f, 3, 0x34, 0x20, 0);
+	SL_EXPECT_EQ(fake_hop(f, 0x34), 0x20);
+	sl_datagram_build(msg, 64, 1280, &source, &dest);
+	sl_router_datagram(f->r, 1, msg, sizeof(msg), 0, f->now_us);
+	SL_EXPECT_EQ(f->r->counters[SL_ROUTE_DATAGRAM_FORWARDED], 0);
+	SL_EXPECT_EQ(f->r->counters[SL_ROUTE_DATAGRAM_BACK], 1);
+	SL_EXPECT_EQ(fake_hop(f, 0x34), -2);
+	SL_ASSERT(fake_last(f, SL_MSG_DATAGRAM) != NULL);
+	SL_EXPECT_EQ(sl_signal_parse(&s, fake_last(f, SL_MSG_DATAGRAM)->msg + SL_DATAGRAM_PAYLOAD,
+			     fake_last(f, SL_MSG_DATAGRAM)->len - SL_DATAGRAM_PAYLOAD),
+		0);
+	SL_EXPECT_EQ(s.type, SL_SIGNAL_COORDS_REQUIRED);
+	/* From anybody else it goes there. */
+	fake_coords(f, 3, 0x34, 0x20, 0);
+	sl_router_datagram(f->r, 2, msg, sizeof(msg), 0, f->now_us);
+	SL_EXPECT_EQ(f->r->counters[SL_ROUTE_DATAGRAM_FORWARDED], 1);
+	fake_destroy(f);
+}
+
 /* --- lookups
  * ------------------------------------------------------------------------------------------------------
  */
