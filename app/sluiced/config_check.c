@@ -13,9 +13,15 @@ find_port(const struct sl_config *c, const char *name)
 }
 
 static bool
+is_link_local(const struct sl_ifaddr *ip)
+{
+	return ip->family == 6 && ip->ip[0] == 0xfe && (ip->ip[1] & 0xc0) == 0x80;
+}
+
+static bool
 on_link(const struct sl_conf_port *p, const struct sl_ifaddr *ip)
 {
-	if (ip->family == 6 && ip->ip[0] == 0xfe && (ip->ip[1] & 0xc0) == 0x80)
+	if (is_link_local(ip))
 		return true;
 	for (uint32_t i = 0; i < p->address_count; i++) {
 		const struct sl_ifaddr *a = &p->addresses[i].ip;
@@ -28,6 +34,47 @@ on_link(const struct sl_conf_port *p, const struct sl_ifaddr *ip)
 			return true;
 	}
 	return false;
+}
+
+/* Who has this address besides; link-local ones may be the same on several ports. */
+static const struct sl_conf_ifaddr *
+find_twin(const struct sl_config *c, uint32_t port, uint32_t index)
+{
+	const struct sl_conf_ifaddr *ip = &c->dataplane.ports[port].addresses[index];
+
+	for (uint32_t p = 0; p <= port; p++) {
+		const struct sl_conf_port *o = &c->dataplane.ports[p];
+
+		for (uint32_t i = 0; i < (p == port ? index : o->address_count); i++)
+			if (o->addresses[i].ip.family == ip->ip.family &&
+				!memcmp(o->addresses[i].ip.ip, ip->ip.ip, 16) &&
+				(p == port || !is_link_local(&ip->ip)))
+				return &o->addresses[i];
+	}
+	return NULL;
+}
+
+static int
+check_addresses(const struct sl_config *c, uint32_t port, struct sl_conf_error *error)
+{
+	const struct sl_conf_port *p = &c->dataplane.ports[port];
+
+	for (uint32_t i = 0; i < p->address_count; i++) {
+		const struct sl_conf_ifaddr *twin = find_twin(c, port, i);
+
+		if (twin)
+			return sl_conf_fail(error, p->addresses[i].at,
+				"dataplane.ports[].addresses[]: this address already stands in "
+				"line %u",
+				twin->at.line);
+	}
+	for (uint32_t r = 0; r < p->route_count; r++)
+		for (uint32_t i = 0; i < p->address_count; i++)
+			if (p->routes[r].via.family == p->addresses[i].ip.family &&
+				!memcmp(p->routes[r].via.ip, p->addresses[i].ip.ip, 16))
+				return sl_conf_fail(error, p->routes[r].at,
+					"dataplane.ports[].routes[]: via is our own address");
+	return 0;
 }
 
 static int
@@ -61,6 +108,8 @@ check_ports(struct sl_config *c, struct sl_conf_error *error)
 					"prefixes of port '%s'",
 					p->name);
 		}
+		if (check_addresses(c, i, error))
+			return -EINVAL;
 	}
 	return 0;
 }

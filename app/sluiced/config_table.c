@@ -91,6 +91,18 @@ bad:
 	return -1;
 }
 
+/* Of an IPv4 prefix the first address names the network and the last one everybody on it. */
+static bool
+is_host(const struct sl_ifaddr *ip)
+{
+	uint32_t host = ip->prefix_len < 31 ? UINT32_MAX >> ip->prefix_len : 0, a;
+
+	if (ip->family != 4 || !host)
+		return true;
+	a = (uint32_t)ip->ip[0] << 24 | (uint32_t)ip->ip[1] << 16 | (uint32_t)ip->ip[2] << 8 | ip->ip[3];
+	return (a & host) != 0 && (a & host) != host;
+}
+
 static void
 format_ip(char out[SL_CONF_TEXT_SIZE], const struct sl_ifaddr *ip, bool with_prefix)
 {
@@ -112,7 +124,8 @@ parse_ifaddr(void *target, const char *text, char why[SL_WHY_SIZE])
 	if (parse_ip(ip, text, true, why))
 		return -1;
 	if (!memcmp(ip->ip, zero, 16) ||
-		(ip->family == 4 ? ip->ip[0] >= 224 || ip->ip[0] == 127 : ip->ip[0] == 0xff)) {
+		(ip->family == 4 ? ip->ip[0] >= 224 || ip->ip[0] == 127 : ip->ip[0] == 0xff) ||
+		!is_host(ip)) {
 		snprintf(why, SL_WHY_SIZE, "is not a unicast address a port can have");
 		return -1;
 	}
@@ -395,7 +408,7 @@ const struct sl_key sl_keys[] = {
 		"Least time between two filters to a peer."),
 	REAL("node.bloom.max_inbound_fpr", C(bloom.max_inbound_fpr), 0.0001, 1, "0.2", "",
 		"Filters with a higher false positive rate are refused."),
-	UINT("node.cache.coord_size", ROOT, C(cache.coord_size), 16, 16777216, "50000", "entries",
+	UINT("node.cache.coord_size", ROOT, C(cache.coord_size), 16, 8388608, "50000", "entries",
 		"Destinations whose coordinates are remembered."),
 	UINT("node.cache.coord_ttl_secs", ROOT, C(cache.coord_ttl_secs), 1, 31536000, "300", "s",
 		"How long an unused one is kept."),

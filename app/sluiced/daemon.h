@@ -19,6 +19,7 @@
 #include "config.h"
 #include "eal_setup.h"
 #include "resolve.h"
+#include "sl_bucket.h"
 
 struct sl_server;
 
@@ -32,6 +33,7 @@ struct sl_server;
 	X(BEACON_TX, "beacons_sent", "beacons sent")                                               \
 	X(BEACON_RX, "beacons_heard", "beacons heard")                                             \
 	X(BEACON_DIAL, "beacons_dialled", "nodes dialled because their beacon was heard")          \
+	X(BEACON_LIMITED, "beacons_limited", "beacons not dialled: more unknown nodes than the limit") \
 	X(RESOLVE_FAILED, "names_unresolved", "look-ups of peers' host names that failed")         \
 	X(CONGESTED, "congested_seconds", "seconds in which ports or rings lost frames")           \
 	X(LATE, "late_turns", "turns of the control loop longer than 10 ms")                       \
@@ -70,6 +72,7 @@ struct sl_daemon {
 
 	struct sl_app_peer *peers; /* one per configured peer */
 	struct sl_app_beacon beacons[SL_CONF_TRANSPORTS_MAX];
+	struct sl_bucket beacon_dials; /* nodes dialled because a beacon was heard */
 	uint16_t udp_ports[SL_CONF_TRANSPORTS_MAX]; /* as they are on the wire */
 	uint8_t *peer_up;			    /* per peer_id: the router knows it */
 	uint32_t max_peers;

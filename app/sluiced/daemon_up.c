@@ -9,6 +9,9 @@
 
 #define RESERVE_PEERS 128u /* rows that inbound handshakes hold before they are peers */
 #define ALL_PEERS 4096u	   /* node.limits.max_peers: 0 */
+/* Each dial that is not answered holds a receiver index for 30 s; there are four a row, shared with all handshakes. */
+#define BEACON_DIALS 32
+#define BEACON_DIALS_PER_S 2
 
 static int
 make_identity(struct sl_daemon *d)
@@ -381,6 +384,7 @@ sl_daemon_build(struct sl_daemon *d, bool *eal_up)
 		return rc;
 	*eal_up = true;
 	d->start_us = d->now_us = sl_dataplane_now_us();
+	sl_bucket_init(&d->beacon_dials, BEACON_DIALS, BEACON_DIALS_PER_S, d->start_us);
 	rc = make_table(d);
 	if (!rc)
 		rc = make_router(d);

@@ -57,6 +57,12 @@ free_huge_mb(void)
 	return kb / 1024;
 }
 
+static uint64_t
+machine_mb(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
+}
+
 /*
  * What the data plane takes of EAL's memory: two pools a port (control's has a few hundred), rings,
  * queues and drivers. A buffer is its data with headroom, its two headers and our private area; in
@@ -164,6 +170,14 @@ sl_eal_plan(struct sl_eal_plan *plan, const struct sl_config *c, char why[256])
 	}
 	if (!plan->huge && !c->dataplane.memory_mb)
 		plan->memory_mb = needed_mb(c, plan->workers, false);
+	/* EAL would lay out all of it before it finds out, for minutes. */
+	if (!plan->huge && plan->memory_mb > machine_mb()) {
+		snprintf(why, 256,
+			"dataplane.memory, dataplane.pools: %u MiB are asked for, the machine has "
+			"%llu",
+			plan->memory_mb, (unsigned long long)machine_mb());
+		return -EINVAL;
+	}
 	if (plan->huge)
 		snprintf(plan->why_memory, sizeof(plan->why_memory), "huge pages, %llu MiB free",
 			(unsigned long long)have);

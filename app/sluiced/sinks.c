@@ -206,8 +206,11 @@ dp_roamed(void *arg, uint32_t rx_index, const struct sl_addr *from)
 	sl_links_roamed(d->links, rx_index, from, now(d));
 }
 
-/* A beacon is a hint from anyone: dialled only where the operator said so; the links refuse who is
- * known already. */
+/*
+ * A beacon is a hint from anyone: dialled only where the operator said so; the links refuse who is
+ * known already. Whoever invents nodes gets so many dials and no more, or our own rekeys would find
+ * no receiver index left.
+ */
 static void
 dp_beacon(void *arg, const struct sl_addr *from, const uint8_t *xonly)
 {
@@ -222,7 +225,13 @@ dp_beacon(void *arg, const struct sl_addr *from, const uint8_t *xonly)
 	if (!c->ethernet[i].auto_connect ||
 		!memcmp(xonly, sl_identity_xonly(d->identity), SL_XONLY_BYTES))
 		return;
-	if (!sl_links_dial(d->links, xonly, from, now(d))) {
+	if (!sl_bucket_take(&d->beacon_dials, now(d))) {
+		d->counters[SL_APP_BEACON_LIMITED]++;
+		return;
+	}
+	if (sl_links_dial(d->links, xonly, from, now(d))) {
+		d->beacon_dials.tokens += 1; /* linked, or being dialled: costs nothing */
+	} else {
 		d->counters[SL_APP_BEACON_DIAL]++;
 		sl_npub_format(npub, xonly);
 		sl_log(SL_LOG_INFO, SL_TOPIC_APP, "dialling %s, heard on port %s", npub,

@@ -340,9 +340,22 @@ def chain():
             rep.ok(page.get("balanced") is True, f"{what}: relay {i}'s counters balance", json.dumps(page))
             drops = {k: v for k, v in (page.get("drops") or {}).items() if v}
             print(f"# relay {i}: tx {page.get('tx')}, drops: {drops}", flush=True)
+        invented_nodes(stage, what)
         for p in relays:
             took = p.stop(wait=5)
             rep.ok(took is not None and took < 2, f"{what}: {p.name} ends within 2 s", *logs(p))
+
+
+def invented_nodes(stage, what):
+    """Somebody on the link announces nodes that do not exist: some are dialled, not all."""
+    send = "import os, socket\ns = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\ns.bind(('mid2', 0))\n" \
+           "for _ in range(2000):\n" \
+           "    s.send(b'\\xff' * 6 + b'\\x02' + os.urandom(5) + bytes([0x21, 0x21, 1, 1]) + os.urandom(32))\n"
+    lab.sh("ip", "netns", "exec", stage.ns("r"), sys.executable, "-c", send)
+    time.sleep(1)
+    c = (stage.show("counters", "control1.sock") or {}).get("daemon") or {}
+    rep.ok(0 < c.get("beacons_dialled", 0) < 100 and c.get("beacons_limited", 0) > 100,
+           f"{what}: of 2000 invented nodes a few are dialled", json.dumps(c))
 
 
 CHECKS = {"config": config, "udp": udp, "recovery": recovery, "strangers": strangers, "chain": chain}

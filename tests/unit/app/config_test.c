@@ -154,6 +154,17 @@ SL_TEST(config, keys_and_values_that_are_refused)
 			"with a prefix length"},
 		{"dataplane: {ports: [{name: a, device: x, addresses: [224.0.0.1/8]}]}", 1, 54,
 			"is not a unicast address"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.0/24]}]}", 1, 54,
+			"is not a unicast address"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.255/24]}]}", 1, 54,
+			"is not a unicast address"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/24]},\n {name: b, "
+		 "device: y, addresses: [10.0.0.1/8]}]}",
+			2, 35, "this address already stands in line 1"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/24], routes: [{to: "
+		 "default, via: 10.0.0.1}]}]}",
+			1, 77, "via is our own address"},
+		{"node: {cache: {coord_size: 8388609}}", 1, 28, "is out of range 16 .. 8388608"},
 		{"dataplane: {ports: [{name: a, device: x, vlan: 4095}]}", 1, 48,
 			"is out of range 0 .. 4094"},
 		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/24], routes: [{to: "

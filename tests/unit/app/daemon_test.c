@@ -262,6 +262,23 @@ SL_TEST(daemon, command_lines)
 static const char *const pages[] = {"status", "peers", "links", "tree", "filters", "routes",
 	"ports", "workers", "drops", "neighbours", "counters", "crypto"};
 
+/* More memory than the machine has: said at once, not found out page by page. */
+SL_TEST(daemon, memory_that_is_not_there)
+{
+	uint64_t began;
+
+	make_dir();
+	write_text(in_dir("c.yaml"),
+		"transports: {udp: {bind_addr: \"0.0.0.0:2121\"}}\n"
+		"dataplane: {memory: {huge_pages: \"no\", size_mb: 1000000}, ports: [{name: p0, "
+		"device: net_null0}]}\n");
+	began = now_ms();
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("c.yaml")), 1);
+	SL_EXPECT_LT(now_ms() - began, 2000);
+	SL_EXPECT(strstr(output_of("out"), "1000000 MiB are asked for") != NULL);
+	remove_dir();
+}
+
 SL_TEST(daemon, every_page_and_leaving)
 {
 	json_t *o;
