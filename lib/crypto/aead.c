@@ -10,6 +10,9 @@ static const struct sl_aead_backend *const backends[] = {&sl_aead_auto,
 #ifdef AEAD_AVX512
 	&sl_aead_avx512,
 #endif
+#ifdef AEAD_AVX2
+	&sl_aead_avx2,
+#endif
 	&sl_aead_ipsec_mb, &sl_aead_sodium, NULL};
 
 const struct sl_aead_backend *const *sl_aead_backends(void)

@@ -12,6 +12,11 @@ extern const struct sl_aead_backend sl_aead_ipsec_mb_avx2, sl_aead_ipsec_mb_sse;
 
 extern const struct sl_aead_backend sl_aead_auto;
 /* Our own, across packets (docs/aead-engine.md), where the build has them. */
+#ifdef AEAD_AVX2
+extern const struct sl_aead_backend sl_aead_avx2;
+bool aead_avx2_supported(void); /* by the CPU and the system */
+bool aead_avx2_usable(void);	/* and known answers came out */
+#endif
 #ifdef AEAD_AVX512
 extern const struct sl_aead_backend sl_aead_avx512;
 bool aead_avx512_supported(void); /* by the CPU and the system */

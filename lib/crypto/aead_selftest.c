@@ -119,3 +119,19 @@ bool aead_avx512_usable(void)
 	return aead_avx512_supported() && self_test(&sl_aead_avx512, &verdict);
 }
 #endif
+
+#ifdef AEAD_AVX2
+bool aead_avx2_supported(void)
+{
+	/* What it is compiled for. */
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+	       __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+}
+
+bool aead_avx2_usable(void)
+{
+	static atomic_int verdict;
+
+	return aead_avx2_supported() && self_test(&sl_aead_avx2, &verdict);
+}
+#endif

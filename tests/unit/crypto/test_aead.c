@@ -20,6 +20,9 @@ static const struct sl_aead_backend *const all[] = {
 #ifdef AEAD_AVX512
 	&sl_aead_avx512,
 #endif
+#ifdef AEAD_AVX2
+	&sl_aead_avx2,
+#endif
 	&sl_aead_auto,
 	&sl_aead_ipsec_mb, &sl_aead_ipsec_mb_avx2, &sl_aead_ipsec_mb_sse, &sl_aead_sodium};
 #define BACKENDS (sizeof(all) / sizeof(all[0]))

@@ -422,6 +422,9 @@ SL_TEST(engine, known_answers)
 #ifdef AEAD_AVX512
 	SL_EXPECT_EQ(sl_aead_avx512.usable(), aead_avx512_supported());
 #endif
+#ifdef AEAD_AVX2
+	SL_EXPECT_EQ(sl_aead_avx2.usable(), aead_avx2_supported());
+#endif
 	for (unsigned e = 0; e < ENGINES; e++) {
 		if (!engines[e]->usable())
 			continue;
