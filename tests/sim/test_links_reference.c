@@ -381,6 +381,84 @@ SL_TEST(links_reference, dial_after_a_lost_goodbye)
 	end();
 }
 
+/* Taken back too early: a frame does come on the session that was doubted. */
+SL_TEST(links_reference, the_doubted_session_speaks_after_all)
+{
+	unsigned larger = 0;
+
+	for (unsigned round = 0; round < 8; round++) {
+		struct sl_link_info info;
+		struct puppet in;
+
+		begin(NULL);
+		in = *p;
+		puppet_dial(&in, n, 55, NULL);
+		net_run(net, NET_MS);
+		memcpy(in.last_msg2, p->last_msg2, sizeof(in.last_msg2));
+		puppet_configure(n, p);
+		net_run(net, NET_MS);
+		puppet_answer(p, n, 77, true);
+		for (unsigned i = 0; i < 5; i++) {
+			puppet_heartbeat(p, n, 0);
+			net_run(net, NET_S);
+		}
+		SL_EXPECT(info_of(&info));
+		SL_EXPECT_EQ(info.tx_index, 77);
+		if (!we_are_smaller()) {
+			larger++;
+			SL_EXPECT(puppet_finish(&in, n));
+			puppet_heartbeat(&in, n, 0);
+			net_run(net, NET_MS);
+			SL_EXPECT(info_of(&info));
+			SL_EXPECT_EQ(info.tx_index, 55);
+		}
+		end();
+	}
+	SL_EXPECT_GT(larger, 0);
+}
+
+/* No rekey of ours for 30 s after its msg1 (9.1). */
+SL_TEST(links_reference, its_rekey_damps_ours)
+{
+	struct sl_links_config c;
+
+	sl_links_config_default(&c);
+	c.rekey_after_messages = 1;
+	begin(&c);
+	dialled_by_us(1);
+	chatter(33, 0);
+	{
+		struct puppet other = *p;
+
+		puppet_dial(&other, n, 2, NULL); /* and never a frame on it */
+	}
+	chatter(28, 0);
+	SL_EXPECT_EQ(p->msg1, 1);
+	chatter(5, 0);
+	SL_EXPECT_GE(p->msg1, 2);
+	end();
+}
+
+/* But recorded ones, played again and again, do not put it off for ever. */
+SL_TEST(links_reference, recorded_msg1_do_not_stop_our_rekey)
+{
+	uint8_t recorded[SL_MSG1_PACKET_BYTES];
+	struct puppet other;
+
+	begin(NULL);
+	dialled_by_us(1);
+	chatter(31, 0);
+	other = *p;
+	puppet_dial(&other, n, 2, recorded);
+	for (unsigned i = 0; i < 17; i++) {
+		sl_put32(recorded + 4, 100 + i);
+		net_inject(net, &p->addr, n, recorded, sizeof(recorded));
+		chatter(10, 0);
+	}
+	SL_EXPECT_GE(p->msg1, 2);
+	end();
+}
+
 /* A report on the session before speaks of its counters and its clock (15.7): it measures nothing. */
 SL_TEST(links_reference, report_on_the_old_session)
 {
