@@ -519,6 +519,38 @@ print_crypto(FILE *out, const json_t *d, const struct sl_page_options *opt)
 	fprintf(out, "\nconfigured: %s\n", text(d, "configured"));
 }
 
+static void
+print_acl(FILE *out, const json_t *d, const struct sl_page_options *opt)
+{
+	static const char *const heads[] = {"LIST", "NPUB", NULL};
+	static const char *const lists[][2] = {{"allow", "allow_entries"}, {"deny", "deny_entries"}};
+	struct sl_table *t = sl_table_new(heads);
+	const json_t *e;
+	char a[80];
+	size_t i;
+
+	for (unsigned l = 0; l < 2; l++) {
+		if (flag(d, l ? "deny_all" : "allow_all")) {
+			sl_table_cell(t, "%s", lists[l][0]);
+			sl_table_cell(t, "ALL");
+		}
+		json_array_foreach(json_object_get(d, lists[l][1]), i, e)
+		{
+			sl_table_cell(t, "%s", lists[l][0]);
+			sl_table_cell(t, "%s", shorten(a, json_string_value(e), opt));
+		}
+	}
+	sl_table_print(t, out, "no entries");
+	fprintf(out, "\n%s: who is in neither list is %s; %llu refused, %llu line(s) skipped\n",
+		text(d, "effective_mode"), !strcmp(text(d, "default_decision"), "deny") ? "denied" : "allowed",
+		(unsigned long long)number(d, "refused"), (unsigned long long)number(d, "skipped_lines"));
+	fprintf(out, "files: %s, %s, read again %llu time(s)\n", text(d, "allow_file"), text(d, "deny_file"),
+		(unsigned long long)number(d, "reloaded"));
+	if (number(d, "unreadable"))
+		fprintf(out, "NOT READABLE: the lists are as they were before (%llu time(s))\n",
+			(unsigned long long)number(d, "unreadable"));
+}
+
 const struct sl_page sl_pages[] = {
 	{"status", "the node, its tree, its memory", print_status},
 	{"peers", "configured and connected peers", print_peers},
@@ -532,6 +564,7 @@ const struct sl_page sl_pages[] = {
 	{"neighbours", "ARP and neighbour discovery", print_neighbours},
 	{"counters", "control's named counters (-a: also those at zero)", print_counters},
 	{"crypto", "the AEAD engines", print_crypto},
+	{"acl", "access lists: who may be a peer", print_acl},
 };
 const unsigned sl_page_count = sizeof(sl_pages) / sizeof(sl_pages[0]);
 

@@ -203,6 +203,7 @@ struct sl_config {
 		uint32_t hop_cache, ring_size, sessions, idle_sleep_us;
 		bool measure_cycles;
 		char profiles_dir[SL_CONF_TEXT_SIZE];
+		char access_dir[SL_CONF_TEXT_SIZE]; /* "" = no access lists */
 	} dataplane;
 
 	/* Harmless keys that were left out, in the order of the file. */

@@ -575,6 +575,8 @@ const struct sl_key sl_keys[] = {
 	BOOL("dataplane.measure_cycles", ROOT, C(dataplane.measure_cycles), "true", "Count cycles: a TSC read a poll and queue, three a burst."),
 	TEXT("dataplane.profiles_dir", ROOT, 0, C(dataplane.profiles_dir), "/usr/share/sluice/drivers-config",
 		"Where driver profiles are."),
+	TEXT("dataplane.access_dir", ROOT, 0, C(dataplane.access_dir), "/etc/fips",
+		"Folder of the access lists peers.allow and peers.deny and of hosts, as FIPS has them; empty = no lists."),
 };
 /* clang-format on */
 const unsigned sl_key_count = sizeof(sl_keys) / sizeof(sl_keys[0]);

@@ -184,6 +184,10 @@ each_second(struct sl_daemon *d)
 	sl_router_congestion(d->router, congested, d->now_us);
 	send_beacons(d);
 	sl_peers_second(d);
+	if (sl_acl_refresh(d->acl)) {
+		d->counters[SL_APP_ACL_RELOADED]++;
+		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "access lists read again: %s", sl_acl_mode(d->acl));
+	}
 	if (d->server)
 		sl_server_second(d->server, d->now_us);
 	sl_notify_watchdog(d->now_us);
@@ -305,6 +309,7 @@ down(struct sl_daemon *d, bool eal_up)
 		close(d->signal_fd);
 	sl_resolver_destroy(d->resolver);
 	sl_links_destroy(d->links);
+	sl_acl_destroy(d->acl);
 	sl_dataplane_destroy(d->dp);
 	sl_router_destroy(d->router);
 	sl_session_table_destroy(d->table);

@@ -16,6 +16,7 @@
 #include "../../lib/overlay/sl_log.h"
 #include "../../lib/pipeline/sl_dataplane.h"
 #include "../../lib/routing/sl_router.h"
+#include "acl.h"
 #include "config.h"
 #include "eal_setup.h"
 #include "resolve.h"
@@ -37,6 +38,7 @@ struct sl_server;
 	X(RESOLVE_FAILED, "names_unresolved", "look-ups of peers' host names that failed")         \
 	X(CONGESTED, "congested_seconds", "seconds in which ports or rings lost frames")           \
 	X(LATE, "late_turns", "turns of the control loop longer than 10 ms")                       \
+	X(ACL_RELOADED, "access_lists_reloaded", "times the access lists had changed and were read")  \
 	X(REQUESTS, "requests", "requests served on the control socket")                           \
 	X(CLIENTS_REFUSED, "clients_refused", "clients turned away: too many at once")
 enum sl_app_counter {
@@ -69,6 +71,7 @@ struct sl_daemon {
 	struct sl_links *links;
 	struct sl_resolver *resolver;
 	struct sl_server *server;
+	struct sl_acl *acl;
 
 	struct sl_app_peer *peers; /* one per configured peer */
 	struct sl_app_beacon beacons[SL_CONF_TRANSPORTS_MAX];
@@ -107,6 +110,8 @@ int sl_peers_init(
 	struct sl_daemon *d) SL_MUST_CHECK; /* fills d->peers, adds names to the resolver */
 int sl_peers_configure(struct sl_daemon *d) SL_MUST_CHECK; /* gives them to the links */
 void sl_peers_resolved(struct sl_daemon *d);		   /* answers have changed */
+/* The key of a configured peer by its alias, any case: 0 or -ENOENT. */
+int sl_peers_alias(void *daemon, const char *name, uint8_t xonly[SL_XONLY_BYTES]);
 void sl_peers_second(struct sl_daemon *d);		   /* which names are wanted */
 /* The transport instance (sl_addr.transport) that carries UDP of a family; -1 = none. instance: -1
  * = any. */

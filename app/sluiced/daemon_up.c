@@ -364,6 +364,11 @@ make_links(struct sl_daemon *d)
 	l.rekey_after_us = c->rekey.after_secs * 1000000;
 	l.rekey_after_messages = c->rekey.after_messages;
 	l.mmp_mode = c->mmp_mode;
+	d->acl = sl_acl_create(c->dataplane.access_dir, sl_peers_alias, d);
+	if (!d->acl) {
+		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "access lists: %s", strerror(errno));
+		return -errno;
+	}
 	sl_sinks_links(d, &sink);
 	d->links = sl_links_create(&l, d->identity, d->table, d->aead, &sink, d->now_us);
 	if (!d->links) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
+#include <strings.h>
 
 static bool
 is_any(const struct sl_conf_endpoint *e)
@@ -194,6 +195,19 @@ sl_peers_resolved(struct sl_daemon *d)
 		}
 		(void)!configure(d, i);
 	}
+}
+
+int
+sl_peers_alias(void *daemon, const char *name, uint8_t xonly[SL_XONLY_BYTES])
+{
+	const struct sl_config *c = ((const struct sl_daemon *)daemon)->config;
+
+	for (uint32_t i = 0; i < c->peer_count; i++)
+		if (c->peers[i].alias[0] && !strcasecmp(c->peers[i].alias, name)) {
+			memcpy(xonly, c->peers[i].xonly, SL_XONLY_BYTES);
+			return 0;
+		}
+	return -ENOENT;
 }
 
 /* A name is wanted while any of the peers that have it is down. */

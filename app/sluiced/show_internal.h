@@ -31,6 +31,7 @@ json_t *sl_json_npub(const uint8_t *xonly);
 double sl_age_s(const struct sl_daemon *d, uint64_t then_us);
 
 json_t *sl_show_status(struct sl_daemon *d, const json_t *params);
+json_t *sl_show_acl(struct sl_daemon *d, const json_t *params);
 bool sl_show_peers(struct sl_show_job *job, const json_t *params);
 bool sl_show_links(struct sl_show_job *job, const json_t *params);
 bool sl_show_tree(struct sl_show_job *job, const json_t *params);

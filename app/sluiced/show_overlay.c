@@ -172,6 +172,45 @@ sl_show_status(struct sl_daemon *d, const json_t *params)
 	return o;
 }
 
+/* --- who may be a peer --- */
+
+static json_t *
+acl_entries(const struct sl_acl_list *list)
+{
+	json_t *a = json_array();
+
+	for (uint32_t i = 0; i < list->count; i++)
+		json_array_append_new(a, sl_json_npub(list->keys[i]));
+	return a;
+}
+
+json_t *
+sl_show_acl(struct sl_daemon *d, const json_t *params)
+{
+	const struct sl_acl_list *allow = sl_acl_list(d->acl, SL_ACL_ALLOW);
+	const struct sl_acl_list *deny = sl_acl_list(d->acl, SL_ACL_DENY);
+	json_t *o = json_object();
+
+	(void)params;
+	json_object_set_new(o, "allow_file", json_string(sl_acl_file(d->acl, SL_ACL_ALLOW)));
+	json_object_set_new(o, "deny_file", json_string(sl_acl_file(d->acl, SL_ACL_DENY)));
+	json_object_set_new(o, "enforcement_active",
+		json_boolean(allow->all || allow->count || deny->all || deny->count));
+	json_object_set_new(o, "effective_mode", json_string(sl_acl_mode(d->acl)));
+	json_object_set_new(
+		o, "default_decision", json_string(deny->all && !allow->all ? "deny" : "allow"));
+	json_object_set_new(o, "allow_all", json_boolean(allow->all));
+	json_object_set_new(o, "deny_all", json_boolean(deny->all));
+	json_object_set_new(o, "allow_entries", acl_entries(allow));
+	json_object_set_new(o, "deny_entries", acl_entries(deny));
+	json_object_set_new(o, "skipped_lines", json_integer(sl_acl_skipped(d->acl)));
+	json_object_set_new(o, "unreadable", json_integer((json_int_t)sl_acl_unreadable(d->acl)));
+	json_object_set_new(o, "reloaded", json_integer((json_int_t)d->counters[SL_APP_ACL_RELOADED]));
+	json_object_set_new(o, "refused",
+		json_integer((json_int_t)sl_links_counters(d->links)[SL_LINK_NOT_ALLOWED]));
+	return o;
+}
+
 /* --- peers and links ------------------------------------------------------------------------ */
 
 /* The router's side of a peer, by peer_id. */

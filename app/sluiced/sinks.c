@@ -90,6 +90,14 @@ links_metrics(void *arg, uint32_t peer_id, const struct sl_link_metrics *m)
 		sl_router_peer_metrics(d->router, peer_id, &r, now(d));
 }
 
+static bool
+links_allowed(void *arg, const uint8_t xonly[SL_XONLY_BYTES])
+{
+	const struct sl_daemon *d = arg;
+
+	return !d->acl || sl_acl_allows(d->acl, xonly);
+}
+
 void
 sl_sinks_links(struct sl_daemon *d, struct sl_links_sink *sink)
 {
@@ -99,7 +107,8 @@ sl_sinks_links(struct sl_daemon *d, struct sl_links_sink *sink)
 		.peer_up = links_peer_up,
 		.peer_down = links_peer_down,
 		.message = links_message,
-		.metrics = links_metrics};
+		.metrics = links_metrics,
+		.allowed = links_allowed};
 }
 
 /* --- the router says ------------------------------------------------------------------------ */

@@ -358,7 +358,42 @@ def invented_nodes(stage, what):
            f"{what}: of 2000 invented nodes a few are dialled", json.dumps(c))
 
 
-CHECKS = {"config": config, "udp": udp, "recovery": recovery, "strangers": strangers, "chain": chain}
+def access():
+    what = "access lists"
+    with lab.Lab(BUILD) as stage:
+        folder = stage.path("access")
+        os.mkdir(folder)
+
+        def write(name, *lines):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                f.write("".join(line + "\n" for line in lines))
+
+        def up():
+            peers = (stage.show("peers") or {}).get("peers") or []
+            return sorted(n for n in "ab" for p in peers if p["npub"] == lab.NODES[n][1] and p["state"] == "up")
+
+        write("peers.deny", "ALL")
+        write("peers.allow", "first  # by its name")
+        write("hosts", "first " + lab.NODES["a"][1])
+        relay = relay_up(stage, extra_dataplane=f'  access_dir: "{folder}"\n')
+        nodes = {n: stage.end_node(n, seconds=40, rate=RATE) for n in "ab"}
+        took = lab.wait_for(lambda: up() == ["a"], UP)
+        rep.ok(took is not None, f"{what}: the listed node has a link", up(), *logs(relay, *nodes.values()))
+        time.sleep(3)
+        refused = (stage.show("acl") or {}).get("refused", 0)
+        rep.ok(up() == ["a"] and refused > 0, f"{what}: the other one is refused and counted", up(), refused, *logs(relay))
+        write("peers.allow", "first", lab.NODES["b"][1])
+        took = lab.wait_for(lambda: up() == ["a", "b"], 25)
+        rep.ok(took is not None, f"{what}: a new line lets it in", up(), *logs(relay, *nodes.values()))
+        print(f"# in after {took or 0:.1f} s", flush=True)
+        write("peers.allow", "nobody")
+        time.sleep(2)
+        page = stage.show("acl") or {}
+        rep.ok(up() == ["a", "b"] and page.get("skipped_lines") == 1 and page.get("reloaded", 0) >= 2,
+               f"{what}: links that are up stay, the bad line is counted", up(), json.dumps(page), *logs(relay))
+
+
+CHECKS = {"access": access, "config": config, "udp": udp, "recovery": recovery, "strangers": strangers, "chain": chain}
 
 
 def main():

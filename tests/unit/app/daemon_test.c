@@ -260,7 +260,7 @@ SL_TEST(daemon, command_lines)
 }
 
 static const char *const pages[] = {"status", "peers", "links", "tree", "filters", "routes",
-	"ports", "workers", "drops", "neighbours", "counters", "crypto"};
+	"ports", "workers", "drops", "neighbours", "counters", "crypto", "acl"};
 
 /* More memory than the machine has: said at once, not found out page by page. */
 SL_TEST(daemon, memory_that_is_not_there)
