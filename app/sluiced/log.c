@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "log.h"
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <rte_log.h>
 #include <stdbool.h>
@@ -8,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "../../lib/overlay/sl_bucket.h"
 
 #define REASONS 256u /* format strings of the whole program, with room */
@@ -27,6 +30,7 @@ static struct {
 	enum sl_log_level level;
 	bool journal;
 	uint64_t suppressed;
+	uint64_t unwritten; /* lines since the last that could be written */
 	FILE *eal;
 	char line[512]; /* of EAL, until its newline comes */
 	size_t line_len;
@@ -66,24 +70,49 @@ find_reason(const char *fmt, enum sl_log_topic topic, enum sl_log_level level, u
 	return &state.reasons[REASONS - 1];
 }
 
+/*
+ * A reader that has stopped reading must not stop control: what does not fit now is left out. A pipe or socket that polls
+ * writable takes a line of less than PIPE_BUF at once.
+ */
+static void
+write_or_count(const char *text, size_t len)
+{
+	struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) &&
+		write(STDERR_FILENO, text, len) == (ssize_t)len) {
+		state.unwritten = 0;
+		return;
+	}
+	state.unwritten++;
+	state.suppressed++;
+}
+
 static void
 write_line(enum sl_log_level level, const char *topic, const char *text)
 {
 	static const int priority[] = {3, 4, 5, 6, 7};
 	static const char *const names[] = {"error", "warn", "note", "info", "debug"};
-	char stamp[32];
+	char line[1024], stamp[32], gap[64] = "";
 	struct timespec t;
 	struct tm tm;
+	int n;
 
+	_Static_assert(sizeof(line) <= PIPE_BUF, "written in one piece");
+	if (state.unwritten)
+		snprintf(gap, sizeof(gap), " (%llu lines before could not be written)",
+			(unsigned long long)state.unwritten);
 	if (state.journal) {
-		fprintf(stderr, "<%d>%s: %s\n", priority[level], topic, text);
-		return;
+		n = snprintf(line, sizeof(line), "<%d>%s: %s%s\n", priority[level], topic, text, gap);
+	} else {
+		clock_gettime(CLOCK_REALTIME, &t);
+		gmtime_r(&t.tv_sec, &tm);
+		strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
+		n = snprintf(line, sizeof(line), "%s.%03ldZ %-5s %s: %s%s\n", stamp,
+			t.tv_nsec / 1000000, names[level], topic, text, gap);
 	}
-	clock_gettime(CLOCK_REALTIME, &t);
-	gmtime_r(&t.tv_sec, &tm);
-	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
-	fprintf(stderr, "%s.%03ldZ %-5s %s: %s\n", stamp, t.tv_nsec / 1000000, names[level], topic,
-		text);
+	if (n > 0)
+		write_or_count(line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
 }
 
 static void
@@ -196,7 +225,6 @@ sl_app_log_init(enum sl_log_level level)
 
 	state.level = level;
 	state.journal = getenv("JOURNAL_STREAM") != NULL;
-	setvbuf(stderr, NULL, _IOLBF, 0);
 	state.eal = fopencookie(NULL, "w", io);
 	if (!state.eal)
 		return -ENOMEM;

@@ -5,7 +5,8 @@
  * Where the daemon's words go: standard error, one line each, `<n>` first when it is the journal's
  * (systemd sets JOURNAL_STREAM), else the time and the level in letters. Each format string has a
  * token bucket of its own (ten at once, one a second); what it refused is counted and told with the
- * next line that passes.
+ * next line that passes. Writing never waits: lines that standard error does not take are counted
+ * too.
  *
  * Any thread of the daemon but workers. EAL's and the drivers' lines come through the same door.
  */

@@ -327,6 +327,85 @@ SL_TEST(daemon, every_page_and_leaving)
 	remove_dir();
 }
 
+/* SIGHUPs, each a line of the log. */
+static void
+hang_up(pid_t pid, unsigned times)
+{
+	for (unsigned i = 0; i < times; i++) {
+		kill(pid, SIGHUP);
+		poll(NULL, 0, 10); /* so that they do not become one */
+	}
+}
+
+static json_int_t
+left_out(void)
+{
+	json_t *o;
+	json_int_t n;
+
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "-j", "show", "counters"), 0);
+	o = json_loads(output_of("out"), 0, NULL);
+	n = json_integer_value(json_object_get(json_object_get(o, "daemon"), "log_lines_left_out"));
+	json_decref(o);
+	return n;
+}
+
+/* One reason fills no log: ten lines, then one a second, and how many were left out. */
+SL_TEST(daemon, log_is_limited)
+{
+	unsigned lines = 0;
+	pid_t pid;
+
+	make_dir();
+	write_config("");
+	pid = start_daemon();
+	SL_ASSERT(pid > 0);
+	hang_up(pid, 60);
+	poll(NULL, 0, 100);
+	SL_EXPECT_GE(left_out(), 30);
+	for (const char *p = output_of("log"); (p = strstr(p, "SIGHUP:")) != NULL; p++)
+		lines++;
+	SL_EXPECT_GE(lines, 10);
+	SL_EXPECT_LE(lines, 30);
+	stop_daemon(pid);
+	remove_dir();
+}
+
+/* Nobody reads the log and its pipe is full: control goes on, and leaves when it is told to. */
+SL_TEST(daemon, log_that_nobody_reads)
+{
+	char text[4096] = {0};
+	int pipe_fd[2];
+	pid_t pid;
+	int fd = -1;
+
+	make_dir();
+	write_config("");
+	SL_ASSERT(pipe2(pipe_fd, O_CLOEXEC) == 0);
+	pid = fork();
+	if (!pid) {
+		dup2(pipe_fd[1], 2);
+		execl(SLUICED, SLUICED, "-c", in_dir("relay.yaml"), NULL);
+		_exit(127);
+	}
+	for (unsigned i = 0; i < 500 && (fd = dial(in_dir("control.sock"))) < 0; i++)
+		poll(NULL, 0, 20);
+	SL_ASSERT(fd >= 0);
+	close(fd);
+	fcntl(pipe_fd[1], F_SETFL, O_NONBLOCK);
+	while (write(pipe_fd[1], text, sizeof(text)) > 0 || write(pipe_fd[1], text, 1) > 0)
+		;
+	/* The flag is the open file's, so the daemon's too: what is tested is a pipe that would block. */
+	fcntl(pipe_fd[1], F_SETFL, 0);
+	hang_up(pid, 5);
+	SL_EXPECT_GE(left_out(), 5);
+	kill(pid, SIGTERM);
+	SL_EXPECT_EQ(await(pid, 2000), 0);
+	close(pipe_fd[0]);
+	close(pipe_fd[1]);
+	remove_dir();
+}
+
 SL_TEST(daemon, requests_good_and_bad)
 {
 	char big[5000];
