@@ -602,6 +602,8 @@ sl_config_load(struct sl_config *c, const char *path, struct sl_conf_error *erro
 		len += (size_t)n;
 	}
 	rc = sl_config_parse(c, text, len, error);
+	if (!rc && c->identity.nsec[0] && !fstat(fd, &st) && (st.st_mode & 0004))
+		sl_config_warn(c, nowhere, "everybody may read this file, and node.identity.nsec in it");
 out:
 	if (text)
 		sl_wipe(text, SL_YAML_BYTES_MAX + 1);

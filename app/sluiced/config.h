@@ -29,7 +29,7 @@ extern "C" {
 #define SL_CONF_AEAD_SIZE 32
 #define SL_CONF_WARNINGS_MAX 64
 #define SL_CONF_PEERS_MAX 4096
-#define SL_CONF_TRANSPORTS_MAX 32
+#define SL_CONF_TRANSPORTS_MAX 16 /* of each kind: what a port listens to, and one Ethernet a port */
 
 enum sl_conf_log {
 	SL_CONF_LOG_TRACE,

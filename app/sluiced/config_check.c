@@ -36,6 +36,18 @@ on_link(const struct sl_conf_port *p, const struct sl_ifaddr *ip)
 	return false;
 }
 
+/* Two texts for one device: the arguments behind its name, and a PCI domain of 0, tell nothing apart. */
+static bool
+same_device(const char *a, const char *b)
+{
+	size_t n;
+
+	a += strncmp(a, "0000:", 5) ? 0 : 5;
+	b += strncmp(b, "0000:", 5) ? 0 : 5;
+	n = strcspn(a, ",");
+	return n == strcspn(b, ",") && !strncasecmp(a, b, n);
+}
+
 /* Who has this address besides; link-local ones may be the same on several ports. */
 static const struct sl_conf_ifaddr *
 find_twin(const struct sl_config *c, uint32_t port, uint32_t index)
@@ -87,7 +99,7 @@ check_ports(struct sl_config *c, struct sl_conf_error *error)
 			if (!strcmp(c->dataplane.ports[j].name, p->name))
 				return sl_conf_fail(error, p->at,
 					"dataplane.ports[]: a second port named '%s'", p->name);
-			if (!strcmp(c->dataplane.ports[j].device, p->device))
+			if (same_device(c->dataplane.ports[j].device, p->device))
 				return sl_conf_fail(error, p->at,
 					"dataplane.ports[]: a second port on device '%.100s'",
 					p->device);
@@ -184,6 +196,12 @@ check_ethernet(struct sl_config *c, struct sl_conf_error *error)
 					"transports.ethernet: port '%s' already has an Ethernet "
 					"transport",
 					e->interface);
+		if (e->ethertype == 0x0800 || e->ethertype == 0x0806 || e->ethertype == 0x86dd ||
+			e->ethertype == 0x8100 || e->ethertype == 0x88a8)
+			return sl_conf_fail(error, e->at,
+				"transports.ethernet.ethertype: 0x%04x is IP's, ARP's or a VLAN "
+				"tag's",
+				e->ethertype);
 		if (e->mtu && e->mtu < 576)
 			return sl_conf_fail(
 				error, e->at, "transports.ethernet.mtu: %u is under 576", e->mtu);

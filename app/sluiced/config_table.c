@@ -124,7 +124,8 @@ parse_ifaddr(void *target, const char *text, char why[SL_WHY_SIZE])
 	if (parse_ip(ip, text, true, why))
 		return -1;
 	if (!memcmp(ip->ip, zero, 16) ||
-		(ip->family == 4 ? ip->ip[0] >= 224 || ip->ip[0] == 127 : ip->ip[0] == 0xff) ||
+		(ip->family == 4 ? ip->ip[0] >= 224 || ip->ip[0] == 127 || ip->ip[0] == 0
+				 : ip->ip[0] == 0xff || (!memcmp(ip->ip, zero, 15) && ip->ip[15] == 1)) ||
 		!is_host(ip)) {
 		snprintf(why, SL_WHY_SIZE, "is not a unicast address a port can have");
 		return -1;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
@@ -50,6 +51,15 @@ driver_find(const char *name)
 	return -1;
 }
 
+/* A PCI address may be given without its domain. */
+static bool
+device_is(const struct rte_device *device, const char *name)
+{
+	const char *full = rte_dev_name(device);
+
+	return strcmp(full, name) == 0 || (strncmp(full, "0000:", 5) == 0 && strcasecmp(full + 5, name) == 0);
+}
+
 static bool
 ethdev_find(const char *device, uint16_t *ethdev)
 {
@@ -62,7 +72,7 @@ ethdev_find(const char *device, uint16_t *ethdev)
 	RTE_ETH_FOREACH_DEV(id) {
 		struct rte_eth_dev_info info;
 
-		if (rte_eth_dev_info_get(id, &info) == 0 && info.device && strcmp(rte_dev_name(info.device), name) == 0) {
+		if (rte_eth_dev_info_get(id, &info) == 0 && info.device && device_is(info.device, name)) {
 			*ethdev = id;
 			return true;
 		}

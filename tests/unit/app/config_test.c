@@ -148,6 +148,25 @@ SL_TEST(config, keys_and_values_that_are_refused)
 			"a second port named 'a'"},
 		{"dataplane: {ports: [{name: a, device: x},\n {name: b, device: x}]}", 2, 2,
 			"a second port on device 'x'"},
+		{"dataplane: {ports: [{name: a, device: \"net_x0,iface=a\"},\n {name: b, device: "
+		 "\"net_x0,iface=b\"}]}",
+			2, 2, "a second port on device"},
+		{"dataplane: {ports: [{name: a, device: \"0000:01:00.0\"},\n {name: b, device: "
+		 "\"01:00.0,arg=1\"}]}",
+			2, 2, "a second port on device"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [192.0.2.1/24,\n 192.0.2.1/30]}]}",
+			2, 2, "already stands in line 1"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [192.0.2.1/24], routes:\n "
+		 "[{to: default, via: 192.0.2.1}]}]}",
+			2, 3, "via is our own address"},
+		{"dataplane: {ports: [{name: a, device: x, addresses:\n [\"::1/128\"]}]}", 2, 3,
+			"not a unicast address"},
+		{"dataplane: {ports: [{name: a, device: x, addresses:\n [0.1.2.3/8]}]}", 2, 3,
+			"not a unicast address"},
+		{"transports: {ethernet:\n {interface: a, ethertype: 0x86dd}}\n"
+		 "dataplane: {ports: [{name: a, device: x}]}",
+			2, 2, "is IP's, ARP's"},
+		{"node: {cache: {coord_size: 8388609}}", 1, 28, "out of range"},
 		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1]}]}", 1, 54,
 			"with a prefix length"},
 		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/33]}]}", 1, 54,
@@ -466,6 +485,29 @@ SL_TEST(config, files)
 		"%u:%u: %s", e.at.line, e.at.column, e.text);
 	SL_EXPECT_EQ(c->dataplane.port_count, 1);
 	sl_config_destroy(c);
+}
+
+/* A file with a secret key that everybody may read is taken, with a word about it. */
+SL_TEST(config, readable_secret)
+{
+	char path[] = "/tmp/sluice-config-XXXXXX";
+	int fd = mkstemp(path);
+	static const char text[] = "node: {identity: {nsec: " NSEC_A "}}\n";
+
+	SL_ASSERT(sl_crypto_init() == 0);
+	SL_ASSERT(fd >= 0);
+	SL_EXPECT_EQ(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+	for (unsigned mode = 0600; mode <= 0604; mode += 4) {
+		struct sl_config *c = sl_config_create();
+		struct sl_conf_error e;
+
+		SL_EXPECT_EQ(fchmod(fd, mode), 0);
+		SL_EXPECT_EQ(sl_config_load(c, path, &e), 0);
+		SL_EXPECT_EQ(c->warning_count, mode & 4 ? 1 : 0);
+		sl_config_destroy(c);
+	}
+	close(fd);
+	unlink(path);
 }
 
 /* The table in docs/configuration.md is the one that the program prints. */
