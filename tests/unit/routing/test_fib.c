@@ -414,6 +414,36 @@ SL_TEST(fib, remembered_hops_carry_current_values)
 	fake_destroy(f);
 }
 
+/* Coordinates that live shorter than a remembered answer take it with them. */
+SL_TEST(fib, remembered_hops_end_with_their_coordinates)
+{
+	struct sl_hop_cache *cache = sl_hop_cache_create(16);
+	struct sl_node_addr dest = fake_addr(0x50);
+	const uint8_t *one = dest.bytes;
+	struct sl_router_config c;
+	struct sl_hop hop;
+	struct fake *f;
+
+	sl_router_config_default(&c);
+	c.coord_ttl_us = 2 * S;
+	c.publish_interval_us = 0;
+	f = fake_create(0, &c, NULL);
+	fake_peer(f, 1, 0x20);
+	fake_path(f, 1, 2, 0x20, 0);
+	fake_coords(f, 3, 0x50, 0x20, 0);
+	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 1);
+	SL_EXPECT_EQ(hop.kind, SL_HOP_PEER);
+	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 3);
+	SL_EXPECT_EQ(hop.kind, SL_HOP_PEER);
+	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 5);
+	SL_EXPECT_EQ(hop.kind, SL_HOP_PEER); /* used at 3 */
+	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 6);
+	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 9);
+	SL_EXPECT_EQ(hop.kind, SL_HOP_NO_COORDS);
+	sl_hop_cache_destroy(cache);
+	fake_destroy(f);
+}
+
 /* --- workers
  * -------------------------------------------------------------------------------------------------------
  */
