@@ -459,6 +459,53 @@ SL_TEST(links_reference, recorded_msg1_do_not_stop_our_rekey)
 	end();
 }
 
+/* Our rekey became current by its time, but the peer never followed: its goodbye on the old session counts. */
+SL_TEST(links_reference, disconnect_of_a_peer_that_did_not_follow)
+{
+	const uint8_t disconnect[2] = {SL_MSG_DISCONNECT, SL_DISCONNECT_OTHER};
+	struct puppet old;
+
+	begin(NULL);
+	dialled_by_us(1);
+	for (unsigned i = 0; i < 140 && p->msg1 < 2; i++)
+		chatter(1, 0);
+	old = *p;
+	puppet_answer(p, n, 2, true);
+	net_run(net, 3 * NET_S);
+	puppet_send(&old, n, 0, disconnect, sizeof(disconnect));
+	net_run(net, 10 * NET_MS);
+	SL_EXPECT(!up());
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_DISCONNECT_STALE), 0);
+	end();
+}
+
+/* An index belongs to one transport of ours (13). */
+SL_TEST(links_reference, nothing_moves_between_transports)
+{
+	struct sl_transport_config other = {
+		.id = 1, .kind = SL_ADDR_UDP4, .mtu = 1280, .accept_connections = true};
+	struct sl_link_info info;
+
+	begin(NULL);
+	SL_EXPECT_EQ(sl_links_transport_add(n->links, &other), 0);
+	puppet_configure(n, p);
+	net_run(net, NET_MS);
+	p->addr.transport = 1;
+	puppet_answer(p, n, 1, true);
+	net_run(net, NET_MS);
+	SL_EXPECT(!up());
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_UNKNOWN), 1);
+	p->addr.transport = 0;
+	puppet_answer(p, n, 1, true);
+	chatter(3, 0);
+	p->addr.transport = 1;
+	chatter(3, 0);
+	SL_EXPECT(info_of(&info));
+	SL_EXPECT_EQ(info.addr.transport, 0);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_ROAM), 0);
+	end();
+}
+
 /* A report on the session before speaks of its counters and its clock (15.7): it measures nothing. */
 SL_TEST(links_reference, report_on_the_old_session)
 {
