@@ -32,9 +32,17 @@ struct wide {
 static const struct rule avx512_rules[] = {{6, UINT32_MAX}, {5, 512}, {4, 128}};
 #endif
 
+#ifdef AEAD_AVX2
+static const struct rule avx2_rules[] = {{12, 512}, {6, 256}, {4, 128}, {3, 64}};
+#endif
+
+/* Best first. */
 static const struct wide wide[] = {
 #ifdef AEAD_AVX512
 	{&sl_aead_avx512, 10, avx512_rules, sizeof(avx512_rules) / sizeof(avx512_rules[0])},
+#endif
+#ifdef AEAD_AVX2
+	{&sl_aead_avx2, 20, avx2_rules, sizeof(avx2_rules) / sizeof(avx2_rules[0])},
 #endif
 	{NULL, 0, NULL, 0},
 };

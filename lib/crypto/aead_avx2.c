@@ -255,33 +255,37 @@ static inline void poly_init(struct poly *p, const uint8_t key[32])
 	p->s1 = p->r1 + (p->r1 >> 2);
 }
 
+/* h += {x0, x1, x2} */
+static inline __attribute__((always_inline)) void poly_add(
+	struct poly *p, uint64_t x0, uint64_t x1, uint64_t x2)
+{
+	unsigned long long h0, h1, h2;
+	unsigned char c = _addcarry_u64(0, p->h0, x0, &h0);
+
+	c = _addcarry_u64(c, p->h1, x1, &h1);
+	(void)_addcarry_u64(c, p->h2, x2, &h2);
+	p->h0 = h0;
+	p->h1 = h1;
+	p->h2 = h2;
+}
+
 /* h = (h + m + 2^128) * r, h2 below 8 afterwards. */
 static inline __attribute__((always_inline)) void poly_block(
 	struct poly *p, uint64_t m0, uint64_t m1)
 {
 	uint128 d0, d1;
-	uint64_t c;
 
-	d0 = (uint128)p->h0 + m0;
-	d1 = (uint128)p->h1 + m1 + (uint64_t)(d0 >> 64);
-	p->h0 = (uint64_t)d0;
-	p->h1 = (uint64_t)d1;
-	p->h2 += (uint64_t)(d1 >> 64) + 1;
+	poly_add(p, m0, m1, 1);
 	d0 = (uint128)p->h0 * p->r0 + (uint128)p->h1 * p->s1;
 	d1 = (uint128)p->h0 * p->r1 + (uint128)p->h1 * p->r0 + p->h2 * p->s1;
-	p->h2 *= p->r0;
-	p->h0 = (uint64_t)d0;
 	d1 += (uint64_t)(d0 >> 64);
-	p->h1 = (uint64_t)d1;
-	p->h2 += (uint64_t)(d1 >> 64);
-	/* What is above bit 130 comes back five times: h2 / 4 * 5 = (h2 & ~3) + h2 / 4. */
-	c = (p->h2 & ~(uint64_t)3) + (p->h2 >> 2);
-	p->h2 &= 3;
-	d0 = (uint128)p->h0 + c;
+	p->h2 = p->h2 * p->r0 + (uint64_t)(d1 >> 64);
 	p->h0 = (uint64_t)d0;
-	d1 = (uint128)p->h1 + (uint64_t)(d0 >> 64);
 	p->h1 = (uint64_t)d1;
-	p->h2 += (uint64_t)(d1 >> 64);
+	/* What is above bit 130 comes back five times: h2 / 4 * 5 = (h2 & ~3) + h2 / 4. */
+	m0 = (p->h2 & ~(uint64_t)3) + (p->h2 >> 2);
+	p->h2 &= 3;
+	poly_add(p, m0, 0, 0);
 }
 
 /* The rest of a message from text block `from` on, lengths and s. */
