@@ -131,20 +131,27 @@ POLY_INLINE void poly_two(__m512i h[3], const struct poly_power p[2], __m512i lo
 POLY_INLINE void poly_four(__m512i h[3], const struct poly_power p[4], const __m512i lo[4],
 	const __m512i hi[4], __m512i high)
 {
-	struct poly_sum a = poly_zero();
+	struct poly_sum a = poly_zero(), b = poly_zero();
 	__m512i m[3];
 
+	/* Two sums: one would be a chain of twelve multiply-adds, each waiting for the last. */
 	poly_limbs(m, lo[3], hi[3], high);
 	poly_mul(&a, m, &p[0]);
 	poly_limbs(m, lo[2], hi[2], high);
-	poly_mul(&a, m, &p[1]);
+	poly_mul(&b, m, &p[1]);
 	poly_limbs(m, lo[1], hi[1], high);
 	poly_mul(&a, m, &p[2]);
 	poly_limbs(m, lo[0], hi[0], high);
 	m[0] = _mm512_add_epi64(m[0], h[0]);
 	m[1] = _mm512_add_epi64(m[1], h[1]);
 	m[2] = _mm512_add_epi64(m[2], h[2]);
-	poly_mul(&a, m, &p[3]);
+	poly_mul(&b, m, &p[3]);
+	a.lo0 = _mm512_add_epi64(a.lo0, b.lo0);
+	a.lo1 = _mm512_add_epi64(a.lo1, b.lo1);
+	a.lo2 = _mm512_add_epi64(a.lo2, b.lo2);
+	a.hi0 = _mm512_add_epi64(a.hi0, b.hi0);
+	a.hi1 = _mm512_add_epi64(a.hi1, b.hi1);
+	a.hi2 = _mm512_add_epi64(a.hi2, b.hi2);
 	poly_carry(h, &a);
 }
 
