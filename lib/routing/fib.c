@@ -36,6 +36,7 @@ struct hop_set {
 struct sl_hop_cache {
 	struct hop_set *sets;
 	uint32_t mask;
+	uint64_t misses;
 };
 
 struct sl_hop_cache *sl_hop_cache_create(uint32_t entries)
@@ -48,6 +49,7 @@ struct sl_hop_cache *sl_hop_cache_create(uint32_t entries)
 	while (sets * WAYS < entries && sets < 1u << 26)
 		sets *= 2;
 	c->mask = sets - 1;
+	c->misses = 0;
 	c->sets = aligned_alloc(64, (size_t)sets * sizeof(*c->sets));
 	if (!c->sets)
 		goto no_sets;
@@ -66,6 +68,11 @@ void sl_hop_cache_destroy(struct sl_hop_cache *c)
 		return;
 	free(c->sets);
 	free(c);
+}
+
+uint64_t sl_hop_cache_misses(const struct sl_hop_cache *c)
+{
+	return __atomic_load_n(&c->misses, __ATOMIC_RELAXED);
 }
 
 static bool newer(uint32_t a, uint32_t b)
@@ -178,7 +185,8 @@ static void fill(const struct sl_fib *f, struct sl_hop *hop, uint8_t kind, uint3
 	hop->congested = p->congested | f->body->congested;
 }
 
-static void lookup_one(const struct sl_fib *f, struct hop_set *set, const uint8_t *dest,
+/* True when the answer was remembered. */
+static bool lookup_one(const struct sl_fib *f, struct hop_set *set, const uint8_t *dest,
 	uint64_t hash, struct sl_hop *hop, uint32_t now_s)
 {
 	struct hop_entry *stale = NULL;
@@ -191,7 +199,7 @@ static void lookup_one(const struct sl_fib *f, struct hop_set *set, const uint8_
 			continue;
 		if (stands(f, h, hash, now_s)) {
 			fill(f, hop, SL_HOP_PEER, h->peer_id);
-			return;
+			return true;
 		}
 		stale = h;
 		break;
@@ -200,6 +208,7 @@ static void lookup_one(const struct sl_fib *f, struct hop_set *set, const uint8_
 	if (set && a.kind == SL_HOP_PEER)
 		remember(set, stale, dest, &a, f->epoch, now_s);
 	fill(f, hop, a.kind, a.peer_id);
+	return false;
 }
 
 static struct hop_set *set_of(const struct sl_hop_cache *c, uint64_t hash)
@@ -211,7 +220,7 @@ void sl_fib_lookup(const struct sl_fib *fib, struct sl_hop_cache *cache, const u
 	struct sl_hop *hops, unsigned n, uint32_t now_s)
 {
 	enum { CHUNK = 32 };
-	uint64_t hash[CHUNK];
+	uint64_t hash[CHUNK], misses = 0;
 
 	while (n) {
 		unsigned now = n < CHUNK ? n : CHUNK;
@@ -224,9 +233,12 @@ void sl_fib_lookup(const struct sl_fib *fib, struct sl_hop_cache *cache, const u
 			}
 		}
 		for (unsigned i = 0; i < now; i++)
-			lookup_one(fib, set_of(cache, hash[i]), dest[i], hash[i], &hops[i], now_s);
+			misses += !lookup_one(
+				fib, set_of(cache, hash[i]), dest[i], hash[i], &hops[i], now_s);
 		dest += now;
 		hops += now;
 		n -= now;
 	}
+	if (cache && misses)
+		__atomic_store_n(&cache->misses, cache->misses + misses, __ATOMIC_RELAXED);
 }

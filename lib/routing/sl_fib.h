@@ -44,6 +44,8 @@ struct sl_fib_ref {
 /* One per worker. entries is rounded up to a power of two. NULL and errno. */
 struct sl_hop_cache *sl_hop_cache_create(uint32_t entries) SL_MUST_CHECK;
 void sl_hop_cache_destroy(struct sl_hop_cache *c);
+/* Answers that were not remembered and had to be made. Written by its worker, read by anyone (relaxed). */
+uint64_t sl_hop_cache_misses(const struct sl_hop_cache *c);
 
 /*
  * Next hops of n destinations (16 bytes each, any alignment). now_s: the router's clock in seconds (monotonic us /

@@ -38,6 +38,7 @@ struct sim_options {
 	uint32_t steady_s, partition_s;
 	uint32_t coords; /* capacity of a node's coordinate cache */
 	bool kill_root;
+	bool star; /* node 0 has a wire to every other one, and its processor time is watched */
 	uint64_t root_doubt_us; /* UINT64_MAX = the default */
 };
 
@@ -114,6 +115,7 @@ struct sim {
 	struct sim_event *heap;
 	size_t heap_count, heap_size;
 	uint64_t events, packets, bytes, lost;
+	uint64_t watched_ns, watched_events;	     /* star: of node 0 */
 	uint64_t dead_route[SL_ROUTE_COUNTER_COUNT]; /* counters of killed nodes */
 	/* sim_pairs.c */
 	struct sim_pair *pairs;

@@ -150,6 +150,12 @@ void sim_pair_event(struct sim *s, uint32_t pair)
 		say(s, p);
 		return;
 	}
+	if (p->attempt && getenv("SL_SIM_TRACE"))
+		fprintf(stderr,
+			"%.3f s: pair %u -> %u, message %u in vain after %u hops, attempt %u, last "
+			"at %u\n",
+			(double)s->now_us / 1e6, p->from, p->to, p->state, p->hops, p->attempt,
+			p->hops && p->hops < SIM_TRACE ? p->trace[p->hops - 1] : SIM_NOBODY);
 	if (++p->attempt == ATTEMPTS) {
 		pair_end(s, p, false);
 	} else if (p->state == PAIR_LOOKUP || p->attempt % 2 == 0) {
@@ -191,7 +197,7 @@ static void sim_pair_looped(struct sim_node *n, struct sim_pair *p, uint16_t aga
 {
 	static const char *const kinds[] = {"", "", "setup", "ack", "data", "reply"};
 
-	if (!p->looped && getenv("SL_SIM_LOOPS"))
+	if (!p->looped && getenv("SL_SIM_TRACE"))
 		fprintf(stderr, "loop: %s of pair %u -> %u at hop %u, node %u was hop %u; %.3f s\n",
 			kinds[p->state], p->from, p->to, p->hops, n->index, again,
 			(double)n->sim->now_us / 1e6);

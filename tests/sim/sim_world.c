@@ -3,6 +3,7 @@
 #include "sim.h"
 
 #include <sodium.h>
+#include <time.h>
 
 #define MTU 1280
 #define START_US (1000 * SIM_S)
@@ -339,6 +340,12 @@ static void graph(struct sim *s)
 	uint32_t n = s->o.nodes, *set = must(malloc(n * sizeof(*set)));
 	uint64_t wanted = (uint64_t)(n * s->o.degree / 2), most = (uint64_t)n * (n - 1) / 2;
 
+	if (s->o.star) {
+		for (uint32_t i = 1; i < n; i++)
+			wire_add(s, 0, i);
+		free(set);
+		return;
+	}
 	for (uint32_t i = 0; i < n; i++)
 		set[i] = i;
 	while (s->edges < (wanted < most / 2 ? wanted : most / 2)) {
@@ -463,9 +470,19 @@ void sim_settle(struct sim *s, struct sim_node *n)
 	sim_push(s, (struct sim_event){.at_us = at_us, .node = n->index, .kind = SIM_TIMER});
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
 static void happen(struct sim *s, struct sim_event *e)
 {
 	struct sim_node *n = &s->nodes[e->node];
+	const bool watched = s->o.star && e->node == 0;
+	uint64_t start_ns = watched ? cpu_ns() : 0;
 
 	s->events++;
 	switch (e->kind) {
@@ -487,6 +504,10 @@ static void happen(struct sim *s, struct sim_event *e)
 	case SIM_PAIR:
 		sim_pair_event(s, e->from);
 		break;
+	}
+	if (watched) {
+		s->watched_ns += cpu_ns() - start_ns;
+		s->watched_events++;
 	}
 }
 

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Next hop on one relay with many peers and destinations: what a decision costs, what changes cost
+ *the workers, what control spends.
+ *
+ *	nexthop [-j] [--peers N] [--destinations N] [--seconds S]
+ *
+ * Changes: a reader thread looks destinations up at random, as fast as it can and counts the
+ *answers that were not remembered, by the millisecond since the latest change; control makes a
+ *change every 200 ms. Control: a star of whole nodes on the simulator's virtual clock; processor
+ *time of the one in the middle alone.
+ */
+#include "../tests/sim/sim.h"
+
+#include <getopt.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <time.h>
+
+static uint64_t random_state = 88172645463325252ull;
+
+static uint64_t draw(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static bool json;
+static uint32_t peers = 1000, n = 100000, seconds = 20;
+static struct sl_router *r;
+static struct sl_hop_cache *cache;
+static struct sl_node_addr *dest;
+static uint64_t now_us = 1000000;
+
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfprintf(json ? stderr : stdout, fmt, ap);
+	va_end(ap);
+}
+
+static uint64_t sent;
+
+static int on_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
+{
+	(void)arg, (void)peer_id, (void)msg, (void)len, (void)flags;
+	sent++;
+	return 0;
+}
+
+static struct sl_node_addr draw_addr(void)
+{
+	struct sl_node_addr a;
+	uint64_t x = draw(), y = draw();
+
+	memcpy(a.bytes, &x, 8);
+	memcpy(a.bytes + 8, &y, 8);
+	a.bytes[0] |= 0x10;
+	return a;
+}
+
+static void filter_build(
+	uint8_t msg[SL_FILTER_MSG_BYTES], const struct sl_node_addr *members, uint32_t count)
+{
+	uint8_t bits[SL_FILTER_BYTES] = {0};
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct sl_filter_hash h;
+
+		sl_filter_hash(&h, members[i].bytes);
+		sl_filter_insert(bits, &h);
+	}
+	sl_filter_announce_build(msg, 1, bits);
+}
+
+static void filter_give(uint32_t id, uint8_t msg[SL_FILTER_MSG_BYTES])
+{
+	sl_put64(msg + 1, r->peers[id]->filter_sequence_rx + 1);
+	sl_router_message(r, id, msg, SL_FILTER_MSG_BYTES, now_us);
+}
+
+static void filter_with(uint32_t id, const struct sl_node_addr *members, uint32_t count)
+{
+	uint8_t msg[SL_FILTER_MSG_BYTES];
+
+	filter_build(msg, members, count);
+	filter_give(id, msg);
+}
+
+static double burst_ns(struct sl_hop_cache *with, uint32_t count, const char *what)
+{
+	struct sl_hop hops[32];
+	const uint8_t *one[32];
+	double start, best = 1e18;
+
+	for (int pass = 0; pass < 3; pass++) {
+		start = now_ns();
+		for (uint32_t i = 0; i + 32 <= count; i += 32) {
+			for (unsigned k = 0; k < 32; k++)
+				one[k] = dest[i + k].bytes;
+			sl_fib_lookup(
+				r->ref.current, with, one, hops, 32, (uint32_t)(now_us / 1000000));
+		}
+		if (now_ns() - start < best)
+			best = now_ns() - start;
+	}
+	best /= count / 32 * 32;
+	say("%-52s %8.1f ns\n", what, best);
+	return best;
+}
+
+/* --- the relay: every eighth peer is upstream and claims much, the others are children with their
+ * subtree --- */
+
+static uint32_t path_of(uint32_t i, uint8_t entries[6 * 32])
+{
+	struct sl_node_addr top = {{0}};
+	uint32_t len = i % 8 ? 3 : 5;
+
+	memset(entries, 0, 6 * 32);
+	memcpy(entries, &r->peers[i]->addr, 16);
+	if (i % 8) {
+		memcpy(entries + 32, &r->tree.self, 16);
+	} else {
+		for (uint32_t k = 1; k < 4; k++) {
+			struct sl_node_addr up = draw_addr();
+
+			memcpy(entries + 32 * k, &up, 16);
+		}
+	}
+	memcpy(entries + 32 * (len - 1), &top, 16);
+	return len;
+}
+
+static void place_peer(uint32_t i)
+{
+	uint8_t entries[6 * 32];
+	struct sl_tree_announce a = {.sequence = r->peers[i]->tree_sequence + 1, .entry = entries};
+
+	a.entries = (uint16_t)path_of(i, entries);
+	memcpy(&a.parent, entries + 32, 16);
+	sl_tree_accept(r, r->peers[i], &a);
+}
+
+/* Below one of the peers, five deep or more. */
+static int place_destination(uint32_t i)
+{
+	const struct sl_route_peer *p = r->peers[draw() % peers];
+	struct sl_node_addr wire[10];
+	unsigned len = 0;
+
+	wire[len++] = dest[i];
+	wire[len++] = draw_addr();
+	for (unsigned k = 0; k < p->path_len; k++)
+		wire[len++] = p->path[p->path_len - 1 - k];
+	return sl_coords_insert(
+		&r->coords, &dest[i], wire[0].bytes, len, 0, (uint32_t)(now_us / 1000000));
+}
+
+/* What the reader may still hold is kept until it has gone round twice. */
+#define HELD_MOST 65536u
+static struct held {
+	void (*fn)(void *arg, void *obj);
+	void *arg, *obj;
+	uint64_t round;
+} held[HELD_MOST];
+static uint32_t held_head, held_count;
+static uint64_t reader_round;
+static bool reading;
+
+static void held_free(bool all)
+{
+	while (held_count && (all || held[held_head].round + 2 <=
+					     __atomic_load_n(&reader_round, __ATOMIC_ACQUIRE))) {
+		held[held_head].fn(held[held_head].arg, held[held_head].obj);
+		held_head = (held_head + 1) % HELD_MOST;
+		held_count--;
+	}
+}
+
+static void on_reclaim(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj)
+{
+	(void)arg;
+	if (!reading) {
+		fn(fn_arg, obj);
+		return;
+	}
+	while (held_count == HELD_MOST)
+		held_free(false);
+	held[(held_head + held_count++) % HELD_MOST] =
+		(struct held){fn, fn_arg, obj, __atomic_load_n(&reader_round, __ATOMIC_ACQUIRE)};
+	held_free(false);
+}
+
+static int make_relay(void)
+{
+	struct sl_router_sink sink = {.send = on_send, .reclaim = on_reclaim};
+	struct sl_router_config c;
+	struct sl_identity *id = sl_identity_generate();
+
+	sl_router_config_default(&c);
+	c.max_peers = peers;
+	c.coord_size = n;
+	c.seed = 1;
+	r = sl_router_create(&c, id, &sink, 1700000000, now_us);
+	cache = sl_hop_cache_create(n * 4);
+	dest = calloc(n, sizeof(*dest));
+	if (!r || !cache || !dest)
+		return -1;
+	for (uint32_t i = 0; i < peers; i++) {
+		uint8_t xonly[32];
+
+		for (int k = 0; k < 32; k += 8)
+			sl_put64(xonly + k, draw());
+		if (sl_router_peer_up(r, i, xonly, 1280, now_us) != 0)
+			return -1;
+		place_peer(i);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		dest[i] = draw_addr();
+		if (place_destination(i) != 0)
+			return -1;
+	}
+	for (uint32_t i = 0; i < peers; i++) {
+		struct sl_router_metrics m = {
+			.measured = true, .cost = 1.0 + (double)(draw() % 100000) / 1e5, .etx = 1};
+
+		if (i % 8)
+			filter_with(i, dest + draw() % (n / 2), 100);
+		else
+			filter_with(i, dest, 1500);
+		sl_router_peer_metrics(r, i, &m, now_us);
+	}
+	now_us += 1000000;
+	(void)sl_router_tick(r, now_us);
+	return 0;
+}
+
+/* --- what changes cost the workers --- */
+
+#define BINS 200u
+static uint64_t change_at_ns; /* written by control, read by the reader */
+static bool stop;
+static struct bin {
+	uint64_t packets, misses;
+} bins[BINS];
+
+static void *reader(void *arg)
+{
+	uint64_t state = 1234567, last = sl_hop_cache_misses(cache);
+	struct sl_hop hops[32];
+	const uint8_t *one[32];
+
+	(void)arg;
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		const struct sl_fib *fib = __atomic_load_n(&r->ref.current, __ATOMIC_ACQUIRE);
+		uint64_t changed = __atomic_load_n(&change_at_ns, __ATOMIC_RELAXED), misses, ms;
+
+		for (unsigned k = 0; k < 32; k++) {
+			state = state * 6364136223846793005ull + 1442695040888963407ull;
+			one[k] = dest[(uint32_t)(((state >> 32) * n) >> 32)].bytes;
+		}
+		sl_fib_lookup(fib, cache, one, hops, 32, (uint32_t)(now_us / 1000000));
+		__atomic_store_n(&reader_round, reader_round + 1, __ATOMIC_RELEASE);
+		misses = sl_hop_cache_misses(cache);
+		ms = changed ? ((uint64_t)now_ns() - changed) / 1000000 : BINS;
+		if (ms < BINS) {
+			bins[ms].packets += 32;
+			bins[ms].misses += misses - last;
+		}
+		last = misses;
+	}
+	return NULL;
+}
+
+enum change { ONE_MEMBER, HUNDRED_MEMBERS, PEER_COORDS, DEST_COORDS, COSTS, OWN_COORDS, CHANGES };
+static const char *const change_names[] = {"peer_filter_1", "peer_filter_100", "peer_coords",
+	"destination_coords", "costs_of_all_peers", "own_coords"};
+
+static void change(enum change what)
+{
+	static uint32_t extra;
+	uint32_t peer = 1 + (uint32_t)(draw() % (peers - 1));
+	struct sl_node_addr members[100];
+	uint8_t msg[SL_FILTER_MSG_BYTES];
+
+	peer -= peer % 8 == 0;
+	switch (what) {
+	case ONE_MEMBER:
+	case HUNDRED_MEMBERS:
+		/* What it claims, and so many more. */
+		for (extra = 0; extra < (what == ONE_MEMBER ? 1 : 100); extra++) {
+			struct sl_filter_hash h;
+
+			members[extra] = draw_addr();
+			sl_filter_hash(&h, members[extra].bytes);
+			if (!extra)
+				memcpy(msg + SL_FILTER_MSG_BYTES - SL_FILTER_BYTES,
+					r->peers[peer]->filter, SL_FILTER_BYTES);
+			sl_filter_insert(msg + SL_FILTER_MSG_BYTES - SL_FILTER_BYTES, &h);
+		}
+		{
+			uint8_t bits[SL_FILTER_BYTES];
+
+			memcpy(bits, msg + SL_FILTER_MSG_BYTES - SL_FILTER_BYTES, sizeof(bits));
+			sl_filter_announce_build(msg, 1, bits);
+		}
+		filter_give(peer, msg);
+		break;
+	case PEER_COORDS:
+		place_peer(peer - peer % 8); /* an upstream one, elsewhere */
+		sl_router_settle(r);
+		break;
+	case DEST_COORDS:
+		(void)!place_destination((uint32_t)(draw() % n));
+		break;
+	case COSTS:
+		for (uint32_t i = 0; i < peers; i++) {
+			struct sl_router_metrics m = {.measured = true,
+				.cost = 1.0 + (double)(draw() % 100000) / 1e5,
+				.etx = 1};
+
+			sl_router_peer_metrics(r, i, &m, now_us);
+		}
+		break;
+	case OWN_COORDS:
+	default:
+		r->tree.path[r->tree.len - 1].bytes[15] ^= 1;
+		r->own_path_dirty = r->body_dirty = true;
+		sl_router_settle(r);
+		break;
+	}
+}
+
+static void sleep_ms(unsigned ms)
+{
+	struct timespec t = {.tv_nsec = ms * 1000000l};
+
+	nanosleep(&t, NULL);
+}
+
+static void change_figures(enum change what, bool last)
+{
+	uint64_t packets = 0, misses = 0, baseline_packets = 0, baseline_misses = 0;
+	double worst = 0, share, baseline;
+	unsigned over = 0;
+
+	memset(bins, 0, sizeof(bins));
+	for (unsigned i = 0; i < 10; i++) {
+		__atomic_store_n(&change_at_ns, 0, __ATOMIC_RELAXED);
+		sleep_ms(5);
+		now_us += 5000; /* the publishing interval is over */
+		__atomic_store_n(&change_at_ns, (uint64_t)now_ns(), __ATOMIC_RELAXED);
+		change(what);
+		now_us += 5000;
+		(void)sl_router_tick(r, now_us);
+		sleep_ms(200);
+	}
+	__atomic_store_n(&change_at_ns, 0, __ATOMIC_RELAXED);
+	sleep_ms(2);
+	for (unsigned ms = 0; ms < BINS; ms++) {
+		bool tail = ms >= BINS / 2;
+
+		share = bins[ms].packets ? (double)bins[ms].misses / (double)bins[ms].packets : 0;
+		if (share > worst)
+			worst = share;
+		if (share >= 0.01)
+			over = ms + 1;
+		packets += ms < 50 ? bins[ms].packets : 0;
+		misses += ms < 50 ? bins[ms].misses : 0;
+		baseline_packets += tail ? bins[ms].packets : 0;
+		baseline_misses += tail ? bins[ms].misses : 0;
+	}
+	share = packets ? (double)misses / (double)packets : 0;
+	baseline = baseline_packets ? (double)baseline_misses / (double)baseline_packets : 0;
+	say("%-20s %8.3f%% in the first 50 ms, worst ms %7.3f%%, at or over 1%% until %3u ms, "
+	    "later %.3f%%\n",
+		change_names[what], 100 * share, 100 * worst, over, 100 * baseline);
+	if (json)
+		printf("\"%s\":{\"share_50ms\":%.6f,\"worst_ms\":%.6f,\"over_1_percent_ms\":%u,"
+		       "\"later\":%.6f}%s",
+			change_names[what], share, worst, over, baseline, last ? "" : ",");
+}
+
+/* --- control --- */
+
+static void control_figures(void)
+{
+	struct sim_options o = {.nodes = peers + 1,
+		.star = true,
+		.seed = 1,
+		.delay_us = 5000,
+		.jitter_us = 1000,
+		.coords = 256,
+		.pairs_per_s = 1000,
+		.root_doubt_us = UINT64_MAX};
+	struct sim *s = sim_create(&o);
+	struct sl_router_config c;
+	const uint64_t *counters = sl_router_counters(s->nodes[0].router);
+	uint64_t tree, filters, events;
+	double cpu;
+
+	sl_router_config_default(&c);
+	sim_run_to(s, s->now_us + 100 * SIM_S); /* all links up, all filters told */
+	tree = counters[SL_ROUTE_TREE_RX] + counters[SL_ROUTE_TREE_TX];
+	filters = counters[SL_ROUTE_FILTER_RX] + counters[SL_ROUTE_FILTER_TX];
+	events = s->watched_events;
+	s->watched_ns = 0;
+	sim_run_to(s, s->now_us + seconds * SIM_S);
+	cpu = (double)s->watched_ns / 1e9 / seconds;
+	tree = counters[SL_ROUTE_TREE_RX] + counters[SL_ROUTE_TREE_TX] - tree;
+	filters = counters[SL_ROUTE_FILTER_RX] + counters[SL_ROUTE_FILTER_TX] - filters;
+	events = s->watched_events - events;
+	say("control, %u peers up of %u, steady: %.2f%% of a core (%.0f events/s, %.1f us each; "
+	    "%.1f announces and %.1f "
+	    "filters a second)\n",
+		s->nodes[0].up, peers, 100 * cpu, (double)events / seconds,
+		events ? cpu * 1e6 * seconds / (double)events : 0, (double)tree / seconds,
+		(double)filters / seconds);
+	if (json)
+		printf("\"control\":{\"peers\":%u,\"core\":%.5f,\"events_per_s\":%.1f,\"announces_"
+		       "per_s\":%.2f,"
+		       "\"filters_per_s\":%.2f}",
+			s->nodes[0].up, cpu, (double)events / seconds, (double)tree / seconds,
+			(double)filters / seconds);
+	sim_destroy(s);
+}
+
+static void snapshot_figures(void)
+{
+	static uint8_t messages[64][SL_FILTER_MSG_BYTES];
+	uint8_t bits[SL_FILTER_BYTES];
+	double start;
+
+	for (int kind = 0; kind < 2; kind++) {
+		start = now_ns();
+		for (int i = 0; i < 200; i++) {
+			now_us += 5000;
+			r->now_us = now_us;
+			r->body_dirty = true;
+			r->index_dirty = kind == 1;
+			sl_router_settle(r);
+		}
+		say("%-52s %8.1f us\n",
+			kind ? "a snapshot, peers' paths changed"
+			     : "a snapshot, costs or own path changed",
+			(now_ns() - start) / 200e3);
+	}
+	for (unsigned i = 0; i < 64; i++)
+		filter_build(messages[i], dest + draw() % (n / 2), 100);
+	start = now_ns();
+	for (unsigned i = 0; i < 4000; i++) {
+		now_us += 5000;
+		filter_give(1 + i % (peers - 1), messages[i * 7 % 64]);
+	}
+	say("%-52s %8.1f us\n", "a filter announce taken in and published",
+		(now_ns() - start) / 4000e3);
+	start = now_ns();
+	for (int i = 0; i < 2000; i++)
+		sl_filter_outgoing(r, r->peers[(uint32_t)i % peers], bits);
+	say("%-52s %8.2f us\n", "outgoing filter of one peer", (now_ns() - start) / 2000e3);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {{"peers", 1, NULL, 'p'},
+		{"destinations", 1, NULL, 'd'}, {"seconds", 1, NULL, 's'}, {"json", 0, NULL, 'j'},
+		{0}};
+	double miss_tree, miss_filter, hit, hit_few;
+	pthread_t thread;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "j", longs, NULL)) != -1) {
+		if (c == 'j')
+			json = true;
+		else if (c == 'p')
+			peers = (uint32_t)atoi(optarg);
+		else if (c == 'd')
+			n = (uint32_t)atoi(optarg);
+		else if (c == 's')
+			seconds = (uint32_t)atoi(optarg);
+		else
+			return 2;
+	}
+	if (peers < 16 || peers > 16000 || n < 4096 || !seconds || sl_crypto_init() != 0) {
+		fprintf(stderr,
+			"usage: nexthop [-j] [--peers N] [--destinations N] [--seconds S]\n");
+		return 2;
+	}
+	if (make_relay() != 0) {
+		fprintf(stderr, "nexthop: no memory\n");
+		return 1;
+	}
+	say("%u peers, %u destinations, coordinate cache %zu MB\n", peers, n,
+		sl_coords_bytes(&r->coords) >> 20);
+	miss_tree = burst_ns(NULL, n, "next hop, nothing remembered, by the tree");
+	miss_filter = burst_ns(NULL, 1472, "next hop, nothing remembered, by filters");
+	hit = burst_ns(cache, n, "next hop, remembered");
+	hit_few = burst_ns(cache, 1472, "next hop, remembered, 1,472 destinations");
+	snapshot_figures();
+	if (json)
+		printf("{\"bench\":\"nexthop\",\"peers\":%u,\"destinations\":%u,\"miss_tree_ns\":%."
+		       "1f,"
+		       "\"miss_filter_ns\":%.1f,\"hit_ns\":%.1f,\"hit_few_ns\":%.1f,\"changes\":{",
+			peers, n, miss_tree, miss_filter, hit, hit_few);
+	say("answers that had to be made after a change:\n");
+	reading = true;
+	if (pthread_create(&thread, NULL, reader, NULL) != 0)
+		return 1;
+	sleep_ms(500); /* until all is remembered */
+	for (c = 0; c < CHANGES; c++)
+		change_figures((enum change)c, c == CHANGES - 1);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	reading = false;
+	held_free(true);
+	if (json)
+		printf("},");
+	control_figures();
+	if (json)
+		printf("}\n");
+	return 0;
+}
