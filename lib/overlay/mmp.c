@@ -91,6 +91,18 @@ ratio(uint64_t delivered, uint64_t sent)
 	return clamp((double)delivered / (double)sent, 0, 1);
 }
 
+/*
+ * One frame missing of few says nothing yet: it may have been overtaken by the one that the report tells as the
+ * highest, and on a quiet link that would double ETX for an interval. Such a span is judged together with the next.
+ */
+#define SPAN_FEW 16
+
+static bool
+too_few(uint64_t delivered, uint64_t span)
+{
+	return span < SPAN_FEW && delivered + 1 == span;
+}
+
 static void
 etx_update(struct sl_mmp_metrics *m)
 {
@@ -119,6 +131,7 @@ void
 sl_mmp_metrics_cutover(struct sl_mmp_metrics *m)
 {
 	m->has_base = false;
+	m->has_loss_base = false;
 	m->has_reverse_base = false;
 	m->forward = 1; /* ETX and cost keep their values until the next report */
 	m->loss = 0;
@@ -131,6 +144,8 @@ reverse_update(struct sl_mmp_metrics *m, const struct sl_mmp_rx *rx)
 	uint64_t highest = relaxed(rx->highest), frames = relaxed(rx->frames);
 
 	if (m->has_reverse_base && highest > m->reverse_highest) {
+		if (too_few(frames - m->reverse_frames, highest - m->reverse_highest))
+			return;
 		m->reverse = ratio(frames - m->reverse_frames, highest - m->reverse_highest);
 		etx_update(m);
 	}
@@ -190,6 +205,25 @@ goodput_update(struct sl_mmp_metrics *m, uint64_t bytes, uint64_t span_us)
 	m->has_goodput = true;
 }
 
+/* ours: the report tells a highest counter of the present session. */
+static void
+forward_update(struct sl_mmp_metrics *m, const struct sl_receiver_report *r, bool ours)
+{
+	if (ours && m->has_loss_base && r->highest_counter > m->loss_highest &&
+		r->total_frames >= m->loss_frames) {
+		uint64_t span = r->highest_counter - m->loss_highest;
+
+		if (too_few(r->total_frames - m->loss_frames, span))
+			return;
+		m->forward = ratio(r->total_frames - m->loss_frames, span);
+		m->loss = 1 - m->forward;
+		etx_update(m);
+	}
+	m->loss_highest = r->highest_counter;
+	m->loss_frames = r->total_frames;
+	m->has_loss_base = ours;
+}
+
 bool
 sl_mmp_on_report(struct sl_mmp_metrics *m, const struct sl_receiver_report *report,
 	uint64_t inner_now_us, uint64_t now_us, uint64_t tx_next, const struct sl_mmp_rx *rx)
@@ -206,16 +240,12 @@ sl_mmp_on_report(struct sl_mmp_metrics *m, const struct sl_receiver_report *repo
 		rtt_update(m, report, inner_now_us);
 		m->jitter_us = report->jitter_us;
 		if (m->has_base) {
-			uint64_t span = ours && m->has_highest ? report->highest_counter - m->base_highest : 0;
-
-			if (span) {
-				m->forward = ratio(report->total_frames - m->base_frames, span);
-				m->loss = 1 - m->forward;
-				etx_update(m);
-			}
+			forward_update(m, report, ours);
 			goodput_update(
 				m, report->total_bytes - m->base_bytes, now_us - m->base_at_us);
 		}
+		if (!m->has_base)
+			forward_update(m, report, ours);
 		m->base_highest = report->highest_counter;
 		m->has_highest = ours;
 		m->base_frames = report->total_frames;

@@ -135,6 +135,8 @@ struct sl_mmp_metrics {
 
 	bool has_base, has_highest, has_reverse_base, has_goodput;
 	uint64_t base_highest, base_frames, base_bytes, base_at_us;
+	uint64_t loss_highest, loss_frames; /* where the span begins that loss is judged from next */
+	bool has_loss_base;
 	uint32_t base_ce, base_reordered;
 	uint64_t reverse_highest, reverse_frames;
 };

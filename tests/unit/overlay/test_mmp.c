@@ -453,6 +453,47 @@ SL_TEST(mmp_metrics, delivery_and_etx)
 	NEAR(m.forward, 1);
 }
 
+/* A quiet link: the report was made between two frames that had changed places. */
+SL_TEST(mmp_metrics, one_overtaken_frame_is_no_loss)
+{
+	struct sl_mmp_metrics m;
+	struct sl_mmp_rx rx;
+	struct sl_receiver_report r = {.highest_counter = 9, .total_frames = 10, .total_bytes = 1000};
+
+	sl_mmp_metrics_init(&m);
+	memset(&rx, 0, sizeof(rx));
+	sl_mmp_on_report(&m, &r, 0, 1000000, 100, &rx);
+	r.highest_counter = 11;
+	r.total_frames = 11;
+	r.total_bytes = 1100;
+	sl_mmp_on_report(&m, &r, 0, 2000000, 100, &rx);
+	NEAR(m.etx, 1);
+	NEAR(m.loss, 0);
+	/* It has come. */
+	r.highest_counter = 13;
+	r.total_frames = 14;
+	r.total_bytes = 1400;
+	sl_mmp_on_report(&m, &r, 0, 3000000, 100, &rx);
+	NEAR(m.etx, 1);
+	/* One that never comes counts when there is enough to compare it with. */
+	for (unsigned i = 0; i < 9; i++) {
+		r.highest_counter += 2;
+		r.total_frames += i ? 2 : 1;
+		r.total_bytes += 200;
+		sl_mmp_on_report(&m, &r, 0, 4000000 + i * 1000000u, 100, &rx);
+		if (i < 7)
+			NEAR(m.loss, 0);
+		if (i == 7)
+			NEAR(m.loss, 1.0 / 16);
+	}
+	/* Two of few count at once. */
+	r.highest_counter += 4;
+	r.total_frames += 2;
+	r.total_bytes += 200;
+	sl_mmp_on_report(&m, &r, 0, 20000000, 100, &rx);
+	NEAR(m.loss, 2.0 / 4);
+}
+
 SL_TEST(mmp_metrics, stale)
 {
 	struct sl_mmp_rx rx = {0};
