@@ -183,7 +183,9 @@ frames_make(struct bench *b)
 		abort();
 	for (unsigned i = 0; i < FRAMES; i++) {
 		struct rte_mbuf *m = b->frames[i];
-		struct peer *from = &b->peers[sl_random_below(SESSIONS)], *to = &b->peers[sl_random_below(SESSIONS)];
+		/* Two peers, never one: a datagram does not go back to where it came from. */
+		const uint32_t at = sl_random_below(SESSIONS);
+		struct peer *from = &b->peers[at], *to = &b->peers[(at + 1 + sl_random_below(SESSIONS - 1)) % SESSIONS];
 		uint8_t *f = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(hdr + fmp_len)), *fmp = f + hdr;
 
 		sl_header_build(fmp, 0, (uint16_t)text_len, from->session->rx_index, from->counter);
