@@ -27,6 +27,7 @@ SUITES = ["unit", "eal", "sim", "smoke", "interop"]
 SANITIZED = {"asan": ["unit", "eal"], "tsan": ["unit", "eal"]}
 SIDE_BY_SIDE = {"unit", "sim"}  # the others use whole machines: lcores, namespaces, timing
 FAILURE_LINES = 25
+PATIENCE = 30  # seconds between two signs of life of one program
 
 out = sys.stdout
 say_lock = threading.Lock()
@@ -138,6 +139,19 @@ def environment(program, gtest_filter, xml_path):
     return env
 
 
+def wait(child, program, start):
+    """Its status; a word on standard error now and then, so that nobody takes a long program for a hung one."""
+    while True:
+        left = start + program.timeout - time.monotonic()
+        try:
+            return child.wait(max(min(left, PATIENCE), 0))
+        except subprocess.TimeoutExpired:
+            if left <= PATIENCE:
+                raise
+            print(f"  {program.suite:8}{program.name:28} runs for {time.monotonic() - start:.0f} s, at most {program.timeout}",
+                  file=sys.stderr, flush=True)
+
+
 def run(program, gtest_filter):
     logs = os.path.join(ROOT, program.build, "test-logs")
     os.makedirs(logs, exist_ok=True)
@@ -156,7 +170,7 @@ def run(program, gtest_filter):
             program.cases = [Case("start", "failed", str(e))]
             return program
         try:
-            status = child.wait(program.timeout)
+            status = wait(child, program, start)
         except subprocess.TimeoutExpired:
             timed_out = True
             # Scripts clean up after themselves on TERM; what does not listen is killed with all it started.
