@@ -13,19 +13,10 @@
 
 /* --- duplicates: the identical msg2 again, nothing computed --- */
 
-static uint64_t
-msg1_hash(const struct sl_links *l, const uint8_t *packet)
-{
-	uint64_t h = (sl_get64(packet + MSG1_NOISE + 1) ^ l->hash_key) * 0x9e3779b97f4a7c15ull;
-
-	h ^= sl_get64(packet + MSG1_NOISE + 9) ^ sl_get32(packet + MSG1_SENDER) ^ h >> 31;
-	return h * 0xbf58476d1ce4e5b9ull;
-}
-
 static void
 answered_note(struct sl_links *l, const uint8_t *packet, uint32_t rx_index)
 {
-	uint64_t h = msg1_hash(l, packet);
+	uint64_t h = sl_msg1_hash(l, packet);
 	struct answered *e = &l->answered[h >> 32 & (SL_ANSWERED_ENTRIES - 1)];
 
 	e->hash = h;
@@ -36,7 +27,7 @@ answered_note(struct sl_links *l, const uint8_t *packet, uint32_t rx_index)
 static struct slot *
 answered_slot(struct sl_links *l, const uint8_t *packet)
 {
-	uint64_t h = msg1_hash(l, packet);
+	uint64_t h = sl_msg1_hash(l, packet);
 	const struct answered *e = &l->answered[h >> 32 & (SL_ANSWERED_ENTRIES - 1)];
 	struct sl_session *s = e->hash == h ? sl_session_lookup(l->view, e->rx_index) : NULL;
 	struct peer *p = s ? l->peer_of_id[s->peer_id] : NULL;
@@ -59,15 +50,15 @@ msg2_repeat(struct sl_links *l, const struct slot *slot, const struct sl_addr *t
 /* --- msg1: may it be looked at --- */
 
 static bool
-budget_take(struct sl_links *l, struct addr_ref *known, uint64_t now_us)
+budget_take(struct sl_links *l, const struct sl_addr *from, struct addr_ref *known, const uint8_t *packet,
+	uint64_t now_us)
 {
-	bool ok = known ? sl_bucket_take(&known->peer->msg1_bucket, now_us) &&
-				  sl_bucket_take(&l->established, now_us)
-			: sl_bucket_take(&l->strangers, now_us);
-
-	if (!ok)
-		count(l, SL_LINK_MSG1_RATE_LIMITED);
-	return ok;
+	if (!known)
+		return sl_stranger_admit(l, from, packet, now_us);
+	if (sl_bucket_take(&known->peer->msg1_bucket, now_us) && sl_bucket_take(&l->established, now_us))
+		return true;
+	count(l, SL_LINK_MSG1_RATE_LIMITED);
+	return false;
 }
 
 /*
@@ -77,7 +68,7 @@ budget_take(struct sl_links *l, struct addr_ref *known, uint64_t now_us)
  */
 static bool
 identity_admitted(struct sl_links *l, const struct sl_addr *from, struct addr_ref *known,
-	struct peer *p, uint64_t now_us)
+	struct peer *p, const uint8_t *packet, uint64_t now_us)
 {
 	struct addr_ref *r = known;
 
@@ -91,8 +82,9 @@ identity_admitted(struct sl_links *l, const struct sl_addr *from, struct addr_re
 		count(l, SL_LINK_MSG1_WRONG_IDENTITY);
 		return false;
 	}
-	if (p && (p->up || p->configured) ? sl_bucket_take(&p->msg1_bucket, now_us)
-					  : sl_bucket_take(&l->strangers, now_us))
+	if (!p || !(p->up || p->configured))
+		return sl_stranger_admit(l, from, packet, now_us);
+	if (sl_bucket_take(&p->msg1_bucket, now_us))
 		return true;
 	count(l, SL_LINK_MSG1_RATE_LIMITED);
 	return false;
@@ -240,7 +232,7 @@ msg1_authentic(struct sl_links *l, struct sl_noise_responder *st, const struct s
 		return;
 	}
 	p = sl_peer_find(l, xonly);
-	if (!identity_admitted(l, from, known, p, now_us))
+	if (!identity_admitted(l, from, known, p, packet, now_us))
 		return;
 	if (p && p->up && memcmp(p->current.epoch, st->remote_epoch, SL_EPOCH_BYTES) == 0) {
 		if (!rekey_admitted(l, p, now_us))
@@ -289,7 +281,12 @@ msg1_received(
 		count(l, SL_LINK_MSG1_REFUSED);
 		return;
 	}
-	if (!budget_take(l, known, now_us))
+	/* Half a byte of the ephemeral key tells most of what is no handshake at all. */
+	if ((packet[MSG1_NOISE] & 0xfe) != 0x02) {
+		count(l, SL_LINK_MSG1_AUTH);
+		return;
+	}
+	if (!budget_take(l, from, known, packet, now_us))
 		return;
 	again = answered_slot(l, packet);
 	if (again) {

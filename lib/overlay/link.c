@@ -35,7 +35,6 @@ buckets_init(struct sl_links *l, uint64_t now_us)
 	const struct sl_links_config *c = &l->config;
 	double burst = c->handshake_burst, rate = c->handshake_rate_per_s;
 
-	sl_bucket_init(&l->strangers, burst, rate, now_us);
 	if (c->max_peers) {
 		double after_s = (double)c->rekey_after_us / 1e6;
 
@@ -106,6 +105,8 @@ sl_links_create(const struct sl_links_config *config, const struct sl_identity *
 	l->now_us = now_us;
 	sl_random(l->epoch, sizeof(l->epoch));
 	sl_random(&l->hash_key, sizeof(l->hash_key));
+	if (sl_admission_init(l, now_us) < 0)
+		goto fail;
 	buckets_init(l, now_us);
 	if (tables_init(l) < 0)
 		goto fail;
@@ -147,6 +148,7 @@ sl_links_destroy(struct sl_links *l)
 		sl_wipe(l->frame, SL_FRAME_MAX);
 	free(l->frame);
 	free(l->answered);
+	sl_admission_fini(l);
 	free(l->due);
 	free(l->attempt_of_slot);
 	free(l->free_ids);

@@ -10,6 +10,7 @@
  *	peer.c            peer records: made, configured, up, down, given back
  *	peer_dial.c       configured peers: which addresses when, back-off
  *	handshake.c       handshake packets that come in
+ *	admission.c       msg1: whose budget it is, before any curve operation
  *	handshake_dial.c  handshakes of our own: msg1, its repetitions, its end
  *	rekey.c           which session is current: candidates, cut-over, draining, rekey triggers
  *	liveness.c        what an established link does every second: heartbeat, death, reports
@@ -141,6 +142,27 @@ struct attempt {
 	uint8_t msg1[SL_MSG1_PACKET_BYTES];
 };
 
+/*
+ * Strangers: what admission.c remembers of them. Both tables are direct mapped by a keyed hash: the last
+ * one that came has the row, so neither can be filled up.
+ */
+#define SL_PREFIX_ROWS 1024u
+#define SL_CALLER_ROWS 16384u
+struct prefix_row { /* an IPv4 /24, an IPv6 /48, an Ethernet port */
+	uint64_t hash;
+	struct sl_bucket bucket;
+};
+struct caller_row { /* a msg1 that found no room: these bytes from this address */
+	uint64_t hash, since_us;
+};
+struct admission {
+	struct sl_bucket first, returning; /* halves of node.rate_limit's strangers */
+	double reserve;	      /* tokens of `returning` that first msg1 leave alone */
+	double prefix_burst, prefix_rate_per_s;
+	struct prefix_row *prefixes;
+	struct caller_row *callers;
+};
+
 struct peer_totals { /* of sessions that are gone, since the link came up */
 	uint64_t rx_frames, rx_bytes, tx_frames, tx_bytes, replays, open_failures;
 };
@@ -227,7 +249,8 @@ struct sl_links {
 	uint32_t due_count, due_size;
 
 	struct pool peer_pool, attempt_pool;
-	struct sl_bucket strangers, established, retries;
+	struct sl_bucket established, retries;
+	struct admission admission;
 	struct answered { /* direct mapped: which msg1 has been answered on which index of ours */
 		uint64_t hash;
 		uint32_t rx_index;
@@ -306,6 +329,13 @@ void sl_peer_dial_round(struct sl_links *l, struct peer *p, uint64_t now_us);
 void sl_peer_dial_failed(struct sl_links *l, struct peer *p, const char *why, uint64_t now_us);
 void sl_peer_redial_after_loss(struct sl_links *l, struct peer *p, uint64_t now_us);
 void sl_peer_dial_done(struct peer *p); /* a link is up: no retry is open any more */
+
+/* --- admission.c --- */
+int sl_admission_init(struct sl_links *l, uint64_t now_us);
+void sl_admission_fini(struct sl_links *l);
+/* Takes from the strangers' budget for a msg1 from there. False: counted, no word to anyone. */
+bool sl_stranger_admit(struct sl_links *l, const struct sl_addr *from, const uint8_t *packet, uint64_t now_us);
+uint64_t sl_msg1_hash(const struct sl_links *l, const uint8_t *packet);
 
 /* --- handshake_dial.c --- */
 int sl_attempt_start(struct sl_links *l, struct peer *p, const struct sl_addr *addr, bool rekey,

@@ -25,9 +25,9 @@ sl_bucket_init(struct sl_bucket *b, double burst, double rate_per_s, uint64_t no
 	b->last_us = now_us;
 }
 
-/* Takes one token if there is one. */
-static inline bool
-sl_bucket_take(struct sl_bucket *b, uint64_t now_us)
+/* Tokens there are now. */
+static inline double
+sl_bucket_level(struct sl_bucket *b, uint64_t now_us)
 {
 	if (now_us > b->last_us) {
 		b->tokens += (double)(now_us - b->last_us) * b->rate_per_us;
@@ -35,7 +35,14 @@ sl_bucket_take(struct sl_bucket *b, uint64_t now_us)
 			b->tokens = b->burst;
 		b->last_us = now_us;
 	}
-	if (b->tokens < 1.0)
+	return b->tokens;
+}
+
+/* Takes one token if there is one. */
+static inline bool
+sl_bucket_take(struct sl_bucket *b, uint64_t now_us)
+{
+	if (sl_bucket_level(b, now_us) < 1.0)
 		return false;
 	b->tokens -= 1.0;
 	return true;

@@ -192,6 +192,7 @@ enum sl_link_counter {
 	X(MSG1_RX, "msg1_rx") X(MSG1_TX, "msg1_tx") X(MSG2_RX, "msg2_rx") X(MSG2_TX, "msg2_tx")                        \
 	X(MSG1_RESENT, "msg1_resent") X(MSG2_RESENT, "msg2_resent")                                                    \
 	X(MSG1_RATE_LIMITED, "msg1_rate_limited") X(MSG1_AUTH, "msg1_auth_failed") X(MSG1_REFUSED, "msg1_refused")     \
+	X(MSG1_PREFIX, "msg1_prefix_limited") X(MSG1_RETURNED, "msg1_returned")                                        \
 	X(MSG1_DUPLICATE, "msg1_duplicate") X(MSG2_AUTH, "msg2_auth_failed") X(MSG2_UNKNOWN, "msg2_unknown_index")     \
 	X(MAX_PEERS, "max_peers_reached") X(HANDSHAKE_TIMEOUT, "handshake_timeout") X(LINK_UP, "link_up")              \
 	X(LINK_DEAD, "link_dead") X(DISCONNECT_RX, "disconnect_rx") X(DISCONNECT_TX, "disconnect_tx")                  \

@@ -51,6 +51,7 @@ SL_TEST(links_limits, flood_leaves_established_peers_alone)
 			stranger_msg1(net, n[0], &from, id, tick);
 		} else {
 			sl_test_rand_bytes(junk + 4, sizeof(junk) - 4);
+			junk[8] = (uint8_t)(2 | (junk[8] & 1)); /* looks like a key */
 			net_inject(net, &from, n[0], junk, sizeof(junk));
 		}
 		SL_EXPECT_EQ(net_data(n[0], n[1]) | net_data(n[1], n[0]), 0);
@@ -67,6 +68,83 @@ SL_TEST(links_limits, flood_leaves_established_peers_alone)
 	SL_EXPECT_GT(net_counter(n[0], SL_LINK_MSG1_RATE_LIMITED), 5000);
 	SL_EXPECT_LE(sl_session_count(n[0]->table), 40);
 	sl_identity_destroy(id);
+	net_destroy(net);
+}
+
+static uint64_t
+turned_away(const struct node *n)
+{
+	return net_counter(n, SL_LINK_MSG1_RATE_LIMITED) + net_counter(n, SL_LINK_MSG1_PREFIX);
+}
+
+/* msg1 of invented keys, one every step_us, from anywhere or from one /24, for so long. */
+static void
+flood(struct net *net, struct node *n, uint64_t step_us, uint64_t for_us, bool one_prefix)
+{
+	uint8_t junk[SL_MSG1_PACKET_BYTES] = {SL_PHASE_MSG1, 0, SL_MSG1_PACKET_BYTES - 4, 0};
+
+	for (uint64_t t = 0; t < for_us; t += step_us) {
+		struct sl_addr from = net_addr(0x100000 + (unsigned)(sl_test_rand() % (one_prefix ? 100 : 0x200000)), 99);
+
+		sl_test_rand_bytes(junk + 4, sizeof(junk) - 4);
+		junk[8] = (uint8_t)(2 | (junk[8] & 1));
+		net_inject(net, &from, n, junk, sizeof(junk));
+		net_run(net, step_us);
+	}
+}
+
+/* Ten times the budget from everywhere: an honest newcomer finds no room, repeats its msg1 a second later, and has it. */
+SL_TEST(links_limits, who_returns_gets_through_a_flood)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 200, true), *late[4];
+
+	flood(net, n, 10 * NET_MS, 30 * NET_S, false);
+	for (unsigned i = 0; i < 4; i++) {
+		late[i] = net_node(net, NULL, 4, true);
+		net_configure(late[i], n);
+	}
+	flood(net, n, 10 * NET_MS, 3500 * NET_MS, false);
+	for (unsigned i = 0; i < 4; i++)
+		SL_EXPECT(net_linked(n, late[i]));
+	SL_EXPECT_GE(net_counter(n, SL_LINK_MSG1_RETURNED), 1);
+	SL_EXPECT_LE(net_counter(n, SL_LINK_MSG1_AUTH), 100 + 10 * 34);
+	net_destroy(net);
+}
+
+/* One /24 has all of it while nobody else calls, and leaves room at once when somebody does. */
+SL_TEST(links_limits, a_prefix_cannot_have_it_all)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 200, true), *late;
+
+	flood(net, n, 10 * NET_MS, 30 * NET_S, true);
+	SL_EXPECT_GE(net_counter(n, SL_LINK_MSG1_AUTH), 300);
+	SL_EXPECT_GE(net_counter(n, SL_LINK_MSG1_PREFIX), 2000);
+	late = net_node(net, NULL, 4, true);
+	net_configure(late, n);
+	flood(net, n, 10 * NET_MS, 50 * NET_MS, true);
+	SL_EXPECT(net_linked(n, late));
+	SL_EXPECT_EQ(net_counter(late, SL_LINK_MSG1_RESENT), 0);
+	net_destroy(net);
+}
+
+/* What does not even look like a key costs nobody's budget. */
+SL_TEST(links_limits, junk_is_turned_away_before_the_budget)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 200, true), *late = net_node(net, NULL, 4, true);
+	uint8_t junk[SL_MSG1_PACKET_BYTES] = {SL_PHASE_MSG1, 0, SL_MSG1_PACKET_BYTES - 4, [8] = 4};
+
+	for (unsigned i = 0; i < 1000; i++) {
+		struct sl_addr from = net_addr(0x100000 + i, 1);
+
+		net_inject(net, &from, n, junk, sizeof(junk));
+	}
+	net_configure(late, n);
+	SL_EXPECT(net_run_until_up(net, n, late, 100 * NET_MS));
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_AUTH), 1000);
+	SL_EXPECT_EQ(turned_away(n), 0);
 	net_destroy(net);
 }
 
@@ -322,7 +400,7 @@ SL_TEST(links_limits, identities_behind_a_linked_address)
 	struct node *n = net_node(net, NULL, 200, true), *peer = net_node(net, NULL, 4, true);
 	struct sl_identity *id = sl_identity_generate(), *known = sl_identity_generate();
 	struct sl_peer_config c = {.addr_count = 0};
-	uint8_t junk[SL_MSG1_PACKET_BYTES] = {SL_PHASE_MSG1, 0, SL_MSG1_PACKET_BYTES - 4, 0};
+	uint8_t junk[SL_MSG1_PACKET_BYTES] = {SL_PHASE_MSG1, 0, SL_MSG1_PACKET_BYTES - 4, [8] = 2};
 	uint64_t limited;
 
 	net_configure(peer, n);
@@ -330,24 +408,24 @@ SL_TEST(links_limits, identities_behind_a_linked_address)
 	net_run(net, 20 * NET_S); /* its own bucket is full again */
 	/* The strangers' budget is gone. */
 	for (unsigned i = 0; i < 120; i++) {
-		struct sl_addr from = net_addr(0x100000 + i, 1);
+		struct sl_addr from = net_addr(0x100000 + (i << 7), 1);
 
 		net_inject(net, &from, n, junk, sizeof(junk));
 	}
 	net_run(net, 1);
-	limited = net_counter(n, SL_LINK_MSG1_RATE_LIMITED);
-	SL_EXPECT_EQ(limited, 20);
+	limited = turned_away(n);
+	SL_EXPECT_EQ(limited, 45); /* 100 less what is kept for those who return */
 	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 1);
 	stranger_msg1(net, n, &peer->addr, id, 1);
 	net_run(net, 1);
-	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_RATE_LIMITED), limited + 1);
+	SL_EXPECT_EQ(turned_away(n), limited + 1);
 	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 1);
 	/* Configured: it has a budget of its own. */
 	memcpy(c.xonly, sl_identity_xonly(known), SL_XONLY_BYTES);
 	SL_EXPECT_EQ(sl_links_peer_configure(n->links, &c, net->now_us), 0);
 	stranger_msg1(net, n, &peer->addr, known, 2);
 	net_run(net, 1);
-	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_RATE_LIMITED), limited + 1);
+	SL_EXPECT_EQ(turned_away(n), limited + 1);
 	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 2);
 	sl_identity_destroy(id);
 	sl_identity_destroy(known);
