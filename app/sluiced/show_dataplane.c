@@ -85,27 +85,16 @@ sl_show_ports(struct sl_daemon *d, const json_t *params)
 	return answer;
 }
 
-/*
- * A worker adds its counters while we read: a reading that does not add up is taken again. What
- * stays apart after a few is a fault.
- */
+/* Readings are of whole bursts (sl_dataplane_worker_stats()): what does not add up is a fault. */
 static bool
 read_balanced(const struct sl_daemon *d, uint16_t worker, struct sl_worker_stats *s)
 {
-	for (unsigned try = 0; try < 100; try++) {
-		struct sl_worker_stats after;
-		uint64_t sum = 0;
+	uint64_t sum = 0;
 
-		sl_dataplane_worker_stats(d->dp, worker, s);
-		sl_dataplane_worker_stats(d->dp, worker, &after);
-		for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
-			sum += s->verdicts[v];
-		if (sum == s->rx && after.rx == s->rx)
-			return true;
-		if (sum == s->rx && try > 50)
-			return true;
-	}
-	return false;
+	sl_dataplane_worker_stats(d->dp, worker, s);
+	for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
+		sum += s->verdicts[v];
+	return sum == s->rx;
 }
 
 /* Cycles a packet, null where nothing was counted. */

@@ -289,16 +289,23 @@ void
 sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct sl_worker_stats *s)
 {
 	const struct sl_worker_counters *c = &dp->workers[worker]->counters;
+	uint64_t seq;
+	unsigned tries = 0;
 
 #define READ(field) __atomic_load_n(&c->field, __ATOMIC_RELAXED)
-	*s = (struct sl_worker_stats){.rx = READ(rx), .handoff_in = READ(handoff_in), .rx_bytes = READ(rx_bytes),
-		.tx_bytes = READ(tx_bytes), .busy_tsc = READ(busy_tsc), .idle_tsc = READ(idle_tsc),
-		.transit_tsc = READ(transit_tsc), .driver_tsc = READ(driver_tsc), .polls = READ(polls),
-		.busy_polls = READ(busy_polls), .punt_ring_full = READ(punt_ring_full),
-		.event_ring_full = READ(event_ring_full), .learn_ring_full = READ(learn_ring_full)};
-	for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
-		s->verdicts[v] = READ(verdicts[v]);
-	s->tx = s->verdicts[SL_FORWARD];
+	/* Of whole bursts only. A worker that lost its CPU in the middle is not waited for longer than this. */
+	do {
+		seq = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE);
+		*s = (struct sl_worker_stats){.rx = READ(rx), .handoff_in = READ(handoff_in), .rx_bytes = READ(rx_bytes),
+			.tx_bytes = READ(tx_bytes), .busy_tsc = READ(busy_tsc), .idle_tsc = READ(idle_tsc),
+			.transit_tsc = READ(transit_tsc), .driver_tsc = READ(driver_tsc), .polls = READ(polls),
+			.busy_polls = READ(busy_polls), .punt_ring_full = READ(punt_ring_full),
+			.event_ring_full = READ(event_ring_full), .learn_ring_full = READ(learn_ring_full)};
+		for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
+			s->verdicts[v] = READ(verdicts[v]);
+		s->tx = s->verdicts[SL_FORWARD];
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while ((seq % 2 || __atomic_load_n(&c->seq, __ATOMIC_RELAXED) != seq) && ++tries < 10000);
 #undef READ
 }
 

@@ -35,6 +35,11 @@ struct sl_tx_queue {
 
 /* Plain adds by the worker, relaxed reads by control. */
 struct sl_worker_counters {
+	/*
+	 * Odd while rx and the verdicts of a burst are being written: a reader that saw the same even number before and
+	 * after has them of whole bursts, so that they add up (sl_dataplane_worker_stats()).
+	 */
+	uint64_t seq;
 	uint64_t rx, handoff_in, rx_bytes, tx_bytes;
 	uint64_t verdicts[SL_VERDICT_COUNT];
 	uint64_t busy_tsc, idle_tsc, transit_tsc, driver_tsc, polls, busy_polls;
@@ -79,7 +84,10 @@ struct sl_worker {
 	uint64_t last_poll_tsc;
 	uint64_t transmit_tsc; /* cycles inside the drivers' transmit during the burst in hand */
 	struct sl_burst in_hand __attribute__((aligned(SL_CACHE_LINE)));
-	/* finish sorts the burst into these */
+	/* finish counts the burst's verdicts here and publishes them in one go: bits of touched say which are not 0 */
+	uint64_t touched;
+	uint16_t pending[SL_VERDICT_COUNT];
+	/* and sorts the frames into these */
 	uint16_t tx_fill[SL_PORTS_MAX];
 	uint16_t handoff_fill[SL_WORKERS_MAX];
 	struct rte_mbuf *tx_frames[SL_PORTS_MAX][SL_BURST_MAX];

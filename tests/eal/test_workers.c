@@ -50,6 +50,18 @@ flow_receive(struct flow *f)
 	}
 }
 
+/* At any moment a reader looks, bursts under way included. */
+static void
+expect_balanced(const struct sl_worker_stats *s)
+{
+	uint64_t sum = 0;
+
+	for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
+		sum += s->verdicts[v];
+	SL_EXPECT_EQ(s->rx, sum);
+	SL_EXPECT_EQ(s->tx, s->verdicts[SL_FORWARD]);
+}
+
 /* Until nothing more comes and the counters stand still. */
 static void
 settle(struct flow *f)
@@ -65,6 +77,7 @@ settle(struct flow *f)
 		rx = 0;
 		for (uint16_t w = 0; w < f->r->config.workers; w++) {
 			sl_dataplane_worker_stats(f->r->dp, w, &s);
+			expect_balanced(&s);
 			rx += s.rx;
 		}
 		quiet = rx == last && rte_ring_empty(f->r->in[0]) ? quiet + 1 : 0;
@@ -91,8 +104,14 @@ under_load(uint16_t workers, bool rekey)
 			flow_send(&f);
 		/* No more on the way than the smallest ring holds: the workers share two CPUs with us and each other. */
 		for (unsigned i = 0; i < 100000 && f.sent - f.received > 400; i++) {
+			struct sl_worker_stats s;
+
 			rte_delay_us_sleep(20);
 			flow_receive(&f);
+			for (uint16_t w = 0; w < workers; w++) {
+				sl_dataplane_worker_stats(f.r->dp, w, &s);
+				expect_balanced(&s);
+			}
 		}
 		sl_dataplane_poll(f.r->dp, 256, sl_dataplane_now_us());
 		if (!rekey || f.sent % EVERY >= 32)
