@@ -99,7 +99,7 @@ struct sl_conf_peer {
 	struct sl_conf_address *addresses;
 	uint32_t address_count;
 	uint8_t connect_policy; /* enum sl_conf_policy */
-	bool auto_reconnect;
+	bool auto_reconnect, first_flight;
 };
 
 struct sl_conf_ifaddr {
@@ -203,6 +203,7 @@ struct sl_config {
 		uint32_t hop_cache, ring_size, sessions, idle_sleep_us;
 		bool measure_cycles;
 		char profiles_dir[SL_CONF_TEXT_SIZE];
+		bool first_flight;
 		char access_dir[SL_CONF_TEXT_SIZE]; /* "" = no access lists */
 	} dataplane;
 

@@ -515,6 +515,8 @@ const struct sl_key sl_keys[] = {
 		"Only auto_connect dials."),
 	BOOL("peers[].auto_reconnect", SL_SCOPE_PEER, S(sl_conf_peer, auto_reconnect), "true",
 		"Redial after an established link died."),
+	BOOL("peers[].first_flight", SL_SCOPE_PEER, S(sl_conf_peer, first_flight), "false",
+		"Ours: repeat the first packets of a dial to this peer early, so a lost one does not cost a second."),
 	FIPS_IN("peers[].via_nostr", SL_KEY_OFF, SL_SCOPE_PEER, "rendezvous over Nostr"),
 
 	LIST("dataplane.ports", SL_KEY_LIST, ROOT, sl_conf_port, SL_SCOPE_PORT, CO(dataplane.ports),
@@ -576,6 +578,7 @@ const struct sl_key sl_keys[] = {
 	BOOL("dataplane.measure_cycles", ROOT, C(dataplane.measure_cycles), "true", "Count cycles: a TSC read a poll and queue, three a burst."),
 	TEXT("dataplane.profiles_dir", ROOT, 0, C(dataplane.profiles_dir), "/usr/share/sluice/drivers-config",
 		"Where driver profiles are."),
+	BOOL("dataplane.first_flight", ROOT, C(dataplane.first_flight), "false", "peers[].first_flight for every dial."),
 	TEXT("dataplane.access_dir", ROOT, 0, C(dataplane.access_dir), "/etc/fips",
 		"Folder of the access lists peers.allow and peers.deny and of hosts, as FIPS has them; empty = no lists."),
 };

@@ -364,6 +364,7 @@ make_links(struct sl_daemon *d)
 	l.rekey_after_us = c->rekey.after_secs * 1000000;
 	l.rekey_after_messages = c->rekey.after_messages;
 	l.mmp_mode = c->mmp_mode;
+	l.first_flight = c->dataplane.first_flight;
 	d->acl = sl_acl_create(c->dataplane.access_dir, sl_peers_alias, d);
 	if (!d->acl) {
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "access lists: %s", strerror(errno));

@@ -96,6 +96,7 @@ build(struct sl_daemon *d, uint32_t i, struct sl_peer_config *p)
 	memcpy(p->alias, conf->alias, sizeof(conf->alias));
 	p->auto_connect = conf->connect_policy == SL_CONF_AUTO_CONNECT;
 	p->auto_reconnect = conf->auto_reconnect;
+	p->first_flight = conf->first_flight;
 	for (uint32_t a = 0; a < conf->address_count; a++) {
 		const struct sl_conf_address *addr = &conf->addresses[a];
 

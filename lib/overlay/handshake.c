@@ -286,10 +286,12 @@ msg1_received(
 		count(l, SL_LINK_MSG1_AUTH);
 		return;
 	}
-	if (!budget_take(l, from, known, packet, now_us))
-		return;
+	/* The same again: the same answer, which costs nothing; after so many copies it costs what others do. */
 	again = answered_slot(l, packet);
+	if ((!again || again->repeats >= SL_REPEATS_FREE) && !budget_take(l, from, known, packet, now_us))
+		return;
 	if (again) {
+		again->repeats += again->repeats < SL_REPEATS_FREE;
 		msg2_repeat(l, again, from);
 		return;
 	}
@@ -388,6 +390,8 @@ msg2_received(
 	}
 	p = a->peer;
 	rekey = a->rekey;
+	if (!rekey)
+		p->flight_us = (uint32_t)(now_us - a->first_sent_us);
 	if (!rekey && !sl_peer_allowed(l, p->key.xonly)) {
 		count(l, SL_LINK_NOT_ALLOWED);
 		sl_link_log_refused(l, p->key.xonly, "not on the access list");

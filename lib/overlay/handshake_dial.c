@@ -102,6 +102,40 @@ sl_addr_answerable(const struct sl_links *l, const struct sl_addr *a)
 }
 
 static void
+early_begin(struct sl_links *l, struct attempt *a, uint64_t now_us)
+{
+	uint32_t known_us = a->peer->flight_us + a->peer->flight_us / 4;
+
+	a->next_early_us = UINT64_MAX;
+	if (a->rekey || !first_flight(l, a->peer))
+		return;
+	a->early_gap_us = known_us > SL_EARLY_GAP_US ? known_us : SL_EARLY_GAP_US;
+	a->next_early_us = now_us + a->early_gap_us;
+}
+
+/* A copy before its time, if there is credit for it. Neither counts as a repetition nor moves the next one. */
+static void
+early_send(struct sl_links *l, struct attempt *a, uint64_t now_us)
+{
+	struct peer *p = a->peer;
+
+	if (!p->early_credit || a->early >= SL_EARLY_COPIES) {
+		a->next_early_us = UINT64_MAX;
+		return;
+	}
+	if (!sl_bucket_take(&l->early, now_us)) {
+		a->next_early_us = now_us + 1000000 / SL_EARLY_RATE_PER_S;
+		return;
+	}
+	p->early_credit--;
+	a->early++;
+	a->early_gap_us += a->early_gap_us / 2;
+	a->next_early_us = now_us + a->early_gap_us;
+	if (sl_links_transmit(l, &a->where.addr, a->msg1, sizeof(a->msg1)) == 0)
+		count(l, SL_LINK_MSG1_EARLY);
+}
+
+static void
 attempt_send(struct sl_links *l, struct attempt *a, uint64_t now_us)
 {
 	const struct sl_links_config *c = &l->config;
@@ -118,9 +152,12 @@ attempt_send(struct sl_links *l, struct attempt *a, uint64_t now_us)
 	a->send_retry_us = 0;
 	if (!a->sent_once) {
 		a->sent_once = true;
+		a->first_sent_us = now_us;
+		early_begin(l, a, now_us);
 		count(l, SL_LINK_MSG1_TX);
 	} else {
 		a->resends++;
+		a->next_early_us = UINT64_MAX; /* from here on the reference's times are close enough */
 		count(l, SL_LINK_MSG1_RESENT);
 	}
 	wait = (double)c->resend_interval_us;
@@ -187,6 +224,8 @@ sl_attempts_due(const struct sl_links *l, const struct peer *p)
 		t = attempt_end_us(l, a);
 		if (a->next_send_us < t)
 			t = a->next_send_us;
+		if (a->sent_once && a->next_early_us < t)
+			t = a->next_early_us;
 		if (t < due)
 			due = t;
 	}
@@ -214,6 +253,8 @@ sl_attempts_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 				!sl_addr_equal(&a->where.addr, &p->where.addr))
 				sl_addr_ref_file(l, &a->where, p, &p->where.addr);
 			attempt_send(l, a, now_us);
+		} else if (a->sent_once && now_us >= a->next_early_us) {
+			early_send(l, a, now_us);
 		}
 	}
 	if (failed && !p->dial_count && !p->up)

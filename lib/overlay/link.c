@@ -48,6 +48,7 @@ buckets_init(struct sl_links *l, uint64_t now_us)
 	if (c->established_rate_per_s > 0)
 		rate = c->established_rate_per_s;
 	sl_bucket_init(&l->established, burst, rate, now_us);
+	sl_bucket_init(&l->early, SL_EARLY_BURST, SL_EARLY_RATE_PER_S, now_us);
 	sl_bucket_init(&l->retries, SL_RETRIES_PER_S, SL_RETRIES_PER_S, now_us);
 }
 

@@ -52,6 +52,16 @@
 	5000000ull /* silence during our rekey after which msg2 is taken for lost (9.5) */
 #define SL_BEAT_US 1000000ull /* the protocol's tick (facts, 20) */
 #define SL_RETRIES_PER_S 16u  /* peering facts, 4 */
+/*
+ * First flight. Gaps grow by half: 100, 150, 225, 337 ms after each other; the first is no less than a little over what
+ * msg1 to msg2 took the last time. All peers share a pace. On 250 kbit/s a copy takes 5 ms.
+ */
+#define SL_EARLY_GAP_US 100000u
+#define SL_EARLY_COPIES 4u
+#define SL_EARLY_RATE_PER_S 100
+#define SL_EARLY_BURST 32
+#define SL_EARLY_FRAMES 3u /* first frame on a link that we dialled, until the peer is heard */
+#define SL_REPEATS_FREE 16u /* copies of one msg1 that are answered without a budget: no curve operation, fewer bytes */
 #define SL_PEERS_PER_TURN 256u
 /*
  * What one call of sl_links_tick() may take, in microseconds as estimated below (no clock here): the
@@ -123,6 +133,7 @@ struct slot {
 	uint64_t expires_us; /* a candidate of theirs: given up then */
 	/* As responder: what to answer when the same msg1 comes again. */
 	bool has_msg2;
+	uint8_t repeats; /* of msg2, see SL_REPEATS_FREE */
 	uint8_t eph[SL_COMPRESSED_BYTES];
 	uint8_t msg2[SL_MSG2_PACKET_BYTES];
 	struct sl_mmp_snapshot reports;
@@ -135,7 +146,9 @@ struct attempt {
 	struct addr_ref where;
 	uint32_t rx_index; /* reserved for it */
 	bool rekey, sent_once;
-	uint8_t resends;
+	uint8_t resends, early; /* copies of msg1: by the reference's times, before them */
+	uint64_t first_sent_us, next_early_us; /* next_early_us: UINT64_MAX = no more */
+	uint32_t early_gap_us;
 	uint64_t started_us, next_send_us, send_retry_us;
 	struct sl_bucket answers; /* msg2 that may be looked at: each costs two curve operations */
 	struct sl_noise_initiator noise;
@@ -177,7 +190,11 @@ struct peer {
 	struct sl_remote_key key;
 	uint32_t id;	/* row of the peer table; SL_PEER_NONE while there is no session */
 	uint16_t owner; /* worker that all its sessions belong to */
-	bool up, outbound, configured, auto_connect, auto_reconnect;
+	bool up, outbound, configured, auto_connect, auto_reconnect, first_flight;
+	uint8_t early_limit, early_credit; /* copies of msg1: a dial's, what is left of them */
+	uint8_t early_frames;		   /* left */
+	uint32_t flight_us; /* msg1 to msg2, the last time; 0 = not known */
+	uint64_t early_frame_us; /* when the first frame goes out again, 0 = not */
 	char alias[SL_ALIAS_SIZE];
 	struct sl_addr addrs[SL_PEER_ADDRS_MAX];
 	uint8_t addr_count, addr_next; /* addr_next: where the next round of dials begins */
@@ -249,7 +266,7 @@ struct sl_links {
 	uint32_t due_count, due_size;
 
 	struct pool peer_pool, attempt_pool;
-	struct sl_bucket established, retries;
+	struct sl_bucket established, retries, early;
 	struct admission admission;
 	struct answered { /* direct mapped: which msg1 has been answered on which index of ours */
 		uint64_t hash;
@@ -347,6 +364,12 @@ struct attempt *sl_attempt_rekey(const struct peer *p);
 void sl_attempts_run(struct sl_links *l, struct peer *p, uint64_t now_us);
 uint64_t sl_attempts_due(const struct sl_links *l, const struct peer *p);
 bool sl_addr_answerable(const struct sl_links *l, const struct sl_addr *a);
+
+static inline bool
+first_flight(const struct sl_links *l, const struct peer *p)
+{
+	return l->config.first_flight || p->first_flight;
+}
 
 /* --- rekey.c --- */
 /* A session for a finished handshake, in an empty slot. 0 or -errno; the index is used up only on

@@ -39,6 +39,7 @@ sl_peer_create(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], uint64_t
 	p->owner = (uint16_t)(l->next_owner++ % l->view->workers);
 	p->due_pos = UINT32_MAX;
 	p->dial_queued = -1;
+	p->early_limit = p->early_credit = SL_EARLY_COPIES;
 	sl_mmp_metrics_init(&p->metrics);
 	/* A peer's own share of the established budget: a set-up and its repetitions, twice over.
 	 */

@@ -35,6 +35,8 @@ void
 sl_peer_dial_failed(struct sl_links *l, struct peer *p, const char *why, uint64_t now_us)
 {
 	p->dial_failures++;
+	p->early_limit /= 2; /* nobody hears us there */
+	p->early_credit = p->early_limit;
 	p->last_error = why;
 	p->dial_us = 0;
 	if (l->closed || !p->configured || !p->auto_connect || !l->config.retry_max)
@@ -210,6 +212,8 @@ sl_links_peer_configure(struct sl_links *l, const struct sl_peer_config *c, uint
 	p->configured = true;
 	p->auto_connect = c->auto_connect;
 	p->auto_reconnect = c->auto_reconnect;
+	p->first_flight = c->first_flight;
+	p->early_limit = p->early_credit = SL_EARLY_COPIES;
 	memcpy(p->alias, c->alias, sizeof(p->alias));
 	p->alias[sizeof(p->alias) - 1] = '\0';
 	memcpy(p->addrs, c->addrs, sizeof(p->addrs));

@@ -136,6 +136,28 @@ room_for_peer(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t no
 	return false;
 }
 
+/* The peer answers the first frame: no earlier than it can have. */
+static uint32_t
+early_frame_gap_us(const struct peer *p)
+{
+	uint32_t gap = p->flight_us + p->flight_us / 4;
+
+	return gap > SL_EARLY_GAP_US ? gap : SL_EARLY_GAP_US;
+}
+
+static void
+early_frame_send(struct sl_links *l, struct peer *p, uint64_t now_us)
+{
+	if (p->current.confirmed) {
+		p->early_frames = 0;
+		return;
+	}
+	p->early_frames--;
+	p->early_frame_us = now_us + early_frame_gap_us(p);
+	count(l, SL_LINK_FIRST_FRAME_EARLY);
+	sl_heartbeat_send(l, p, &p->current, now_us);
+}
+
 static void
 link_begins(struct sl_links *l, struct peer *p, uint64_t now_us)
 {
@@ -147,6 +169,9 @@ link_begins(struct sl_links *l, struct peer *p, uint64_t now_us)
 	p->rekeys = 0;
 	p->beat_us = now_us + SL_BEAT_US / 2 + sl_random_below(SL_BEAT_US / 2);
 	sl_peer_dial_done(p);
+	p->early_limit = p->early_credit = SL_EARLY_COPIES;
+	p->early_frames = first_flight(l, p) && p->outbound ? SL_EARLY_FRAMES : 0;
+	p->early_frame_us = now_us + early_frame_gap_us(p);
 	count(l, SL_LINK_LINK_UP);
 }
 
@@ -290,6 +315,8 @@ sl_sessions_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 		sl_slot_retire(l, p, &p->previous);
 	if (p->doubt_us && now_us >= p->doubt_us)
 		doubt(l, p, now_us);
+	if (p->up && p->early_frames && now_us >= p->early_frame_us)
+		early_frame_send(l, p, now_us);
 	for (unsigned i = 0; i < SL_CANDIDATES; i++)
 		if (p->candidates[i].s)
 			candidate_run(l, p, &p->candidates[i], now_us);
@@ -304,6 +331,8 @@ sl_sessions_due(const struct sl_links *l, const struct peer *p)
 		due = p->previous.since_us + SL_DRAIN_US;
 	if (p->doubt_us && p->doubt_us < due)
 		due = p->doubt_us;
+	if (p->up && p->early_frames && p->early_frame_us < due)
+		due = p->early_frame_us;
 	for (unsigned i = 0; i < SL_CANDIDATES; i++) {
 		const struct slot *c = &p->candidates[i];
 

@@ -48,6 +48,7 @@ struct sl_links_config {
 	uint64_t rekey_after_us;
 	uint64_t rekey_after_messages;
 	uint8_t mmp_mode;	       /* 0 full, 1 lightweight, 2 minimal: node.mmp.mode */
+	bool first_flight;	       /* for every dial, see sl_peer_config */
 };
 void sl_links_config_default(struct sl_links_config *c);
 
@@ -117,6 +118,12 @@ struct sl_peer_config {
 	uint8_t addr_count;
 	bool auto_connect;
 	bool auto_reconnect;
+	/*
+	 * First flight: msg1 is repeated early, the same bytes, and so is the first frame, so one lost packet does
+	 * not cost a second. At most four copies a dial, paced, under a credit that halves with each dial that fails
+	 * and is whole again when a link comes up. Off: the reference's times.
+	 */
+	bool first_flight;
 };
 /* Adds or replaces a configured peer; it is dialled from the next tick. 0, -EINVAL (bad key), -EEXIST (ourselves). */
 int sl_links_peer_configure(struct sl_links *links, const struct sl_peer_config *p, uint64_t now_us) SL_MUST_CHECK;
@@ -192,6 +199,7 @@ enum sl_link_counter {
 	X(MSG1_RX, "msg1_rx") X(MSG1_TX, "msg1_tx") X(MSG2_RX, "msg2_rx") X(MSG2_TX, "msg2_tx")                        \
 	X(MSG1_RESENT, "msg1_resent") X(MSG2_RESENT, "msg2_resent")                                                    \
 	X(MSG1_RATE_LIMITED, "msg1_rate_limited") X(MSG1_AUTH, "msg1_auth_failed") X(MSG1_REFUSED, "msg1_refused")     \
+	X(MSG1_EARLY, "msg1_early") X(FIRST_FRAME_EARLY, "first_frame_early")                                          \
 	X(MSG1_PREFIX, "msg1_prefix_limited") X(MSG1_RETURNED, "msg1_returned")                                        \
 	X(MSG1_DUPLICATE, "msg1_duplicate") X(MSG2_AUTH, "msg2_auth_failed") X(MSG2_UNKNOWN, "msg2_unknown_index")     \
 	X(MAX_PEERS, "max_peers_reached") X(HANDSHAKE_TIMEOUT, "handshake_timeout") X(LINK_UP, "link_up")              \
