@@ -44,17 +44,6 @@ sl_session_send(struct sl_links *l, struct sl_session *s, const struct sl_addr *
 	return sl_links_transmit(l, to, f, SL_OVERHEAD_BYTES + len);
 }
 
-int
-sl_links_send(struct sl_links *l, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags,
-	uint64_t now_us)
-{
-	struct peer *p = peer_id < l->view->max_peers ? l->peer_of_id[peer_id] : NULL;
-
-	if (!p || !p->up)
-		return -ENOTCONN;
-	return sl_session_send(l, p->current.s, &p->where.addr, msg, len, flags, now_us);
-}
-
 void
 sl_heartbeat_send(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t now_us)
 {

@@ -6,6 +6,7 @@
  *
  *	link.c            create, destroy, tick, what the operator sees
  *	link_tables.c     look-ups (by key, by address), the order of due times, pools of records
+ *	waiting.c         messages of ours that wait for a key
  *	link_frame.c      frames: sealing, opening, handing messages out
  *	peer.c            peer records: made, configured, up, down, given back
  *	peer_dial.c       configured peers: which addresses when, back-off
@@ -221,6 +222,11 @@ struct peer {
 	uint32_t retry_count, dial_failures;
 	const char *last_error;
 
+	struct waiting { /* messages of ours, oldest first */
+		struct wait_frame *first, *last;
+		uint32_t count;
+	} waiting;
+	uint16_t link_mtu; /* while up */
 	struct peer_totals gone;
 	uint32_t rekeys;
 	bool rekey_failed; /* and said so */
@@ -325,7 +331,7 @@ void sl_peer_settle(struct sl_links *l, struct peer *p);
 void sl_peer_pending_update(struct sl_links *l, struct peer *p);
 /* The oldest handshake that has come to nothing yet gives way to p's. False when there is none but p's. */
 bool sl_pending_evict(struct sl_links *l, const struct peer *p);
-uint16_t sl_peer_mtu(const struct sl_links *l, const struct peer *p);
+uint16_t sl_peer_mtu_at(const struct sl_links *l, const struct sl_addr *addr);
 bool sl_peer_allowed(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES]);
 uint64_t sl_peer_last_rx_us(const struct peer *p);
 void sl_slot_retire(struct sl_links *l, struct peer *p, struct slot *slot);
@@ -411,6 +417,10 @@ void sl_spin_update(struct peer *p);
 void sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on,
 	const uint8_t *msg, size_t len, uint64_t now_us);
 void sl_metrics_fill(struct sl_link_metrics *out, const struct sl_mmp_metrics *m);
+
+/* --- waiting.c --- */
+void sl_waiting_flush(struct sl_links *l, struct peer *p, uint64_t now_us); /* a new session is current */
+void sl_waiting_drop(struct sl_links *l, struct peer *p);
 
 /* --- link_frame.c --- */
 int sl_session_send(struct sl_links *l, struct sl_session *s, const struct sl_addr *to,

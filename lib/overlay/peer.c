@@ -143,9 +143,13 @@ sl_peer_last_rx_us(const struct peer *p)
 /* --- up and down --- */
 
 uint16_t
-sl_peer_mtu(const struct sl_links *l, const struct peer *p)
+sl_peer_mtu_at(const struct sl_links *l, const struct sl_addr *addr)
 {
-	return l->transports[p->where.addr.transport].mtu;
+	uint16_t mtu = l->transports[addr->transport].mtu, less;
+
+	if (l->sink.link_mtu && (less = l->sink.link_mtu(l->sink.arg, addr)) < mtu)
+		mtu = less;
+	return mtu;
 }
 
 bool
@@ -184,7 +188,7 @@ sl_peer_publish(struct sl_links *l, struct peer *p, bool announce)
 
 	__atomic_store_n(&row->tx, p->current.s, __ATOMIC_RELEASE);
 	if (announce && l->sink.peer_up)
-		l->sink.peer_up(l->sink.arg, p->id, &p->key, sl_peer_mtu(l, p));
+		l->sink.peer_up(l->sink.arg, p->id, &p->key, p->link_mtu);
 }
 
 void
@@ -211,6 +215,7 @@ sl_peer_down(struct sl_links *l, struct peer *p, enum sl_down_reason reason, uin
 	sl_slot_retire(l, p, &p->current);
 	sl_addr_ref_remove(l, &p->where);
 	memset(&p->gone, 0, sizeof(p->gone));
+	sl_waiting_drop(l, p);
 	p->doubt_us = 0;
 	p->rekey_at_us = 0;
 	p->lost_us = reason == SL_DOWN_DEAD || reason == SL_DOWN_REMOVED ? now_us : 0;
@@ -305,6 +310,8 @@ sl_peer_settle(struct sl_links *l, struct peer *p)
 	uint64_t due = UINT64_MAX;
 
 	sl_peer_pending_update(l, p);
+	if (!p->up && !p->is_pending && !p->attempts && p->waiting.count)
+		sl_waiting_drop(l, p);
 	if (!p->up && !p->is_pending && p->id != SL_PEER_NONE)
 		row_release(l, p);
 	if (!p->up && !p->is_pending && !p->attempts && !p->configured) {

@@ -158,6 +158,23 @@ early_frame_send(struct sl_links *l, struct peer *p, uint64_t now_us)
 	sl_heartbeat_send(l, p, &p->current, now_us);
 }
 
+/* A packet to it must hold a handshake at least: room for the header and something behind it. */
+static bool
+mtu_serves(struct sl_links *l, struct peer *p, struct slot *slot, uint64_t now_us)
+{
+	bool ours = slot->s->is_initiator;
+
+	if (p->up || sl_peer_mtu_at(l, &slot->addr) >= SL_MSG1_PACKET_BYTES)
+		return true;
+	count(l, SL_LINK_MTU_REFUSED);
+	p->last_error = "its link's MTU is zero or below the header";
+	sl_link_log_refused(l, p->key.xonly, p->last_error);
+	sl_slot_retire(l, p, slot);
+	if (ours && !p->dial_count)
+		sl_peer_dial_failed(l, p, p->last_error, now_us);
+	return false;
+}
+
 static void
 link_begins(struct sl_links *l, struct peer *p, uint64_t now_us)
 {
@@ -195,7 +212,7 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 	struct slot next;
 	bool was_up, dialled = false;
 
-	if (!room_for_peer(l, p, slot, now_us))
+	if (!mtu_serves(l, p, slot, now_us) || !room_for_peer(l, p, slot, now_us))
 		return false;
 	next = *slot;
 	memset(slot, 0, sizeof(*slot));
@@ -214,6 +231,8 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 		count(l, SL_LINK_REKEY);
 	}
 	p->current = next;
+	if (!was_up)
+		p->link_mtu = sl_peer_mtu_at(l, &next.addr);
 	p->current.since_us = now_us;
 	p->current.deadline = false;
 	p->rekey_failed = false;
@@ -232,6 +251,7 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 	sl_peer_publish(l, p, !was_up || dialled);
 	/* Lets the other side see at once that we are there. */
 	sl_heartbeat_send(l, p, &p->current, now_us);
+	sl_waiting_flush(l, p, now_us);
 	return true;
 }
 

@@ -87,6 +87,11 @@ struct sl_links_sink {
 	void (*metrics)(void *arg, uint32_t peer_id, const struct sl_link_metrics *m);
 	/* May we have a link with this identity? Asked before a dial, after msg1 has opened and after msg2. NULL = yes. */
 	bool (*allowed)(void *arg, const uint8_t xonly[SL_XONLY_BYTES]);
+	/*
+	 * FMP bytes that fit in a packet to this address, where a link can have less than its transport; asked when a link
+	 * comes up. Below a handshake's size, zero included, the link is refused, named in the log. NULL = the transport's.
+	 */
+	uint16_t (*link_mtu)(void *arg, const struct sl_addr *addr);
 };
 
 /*
@@ -165,10 +170,21 @@ uint64_t sl_links_tick(struct sl_links *links, uint64_t now_us);
 
 /*
  * Seals one link message (type byte first) to a peer and transmits it. flags: CE only; K and SP are set here.
- * 0, -ENOTCONN (no usable session), -EMSGSIZE (over the link's MTU), -EOVERFLOW (key used up) or the sink's error.
+ * 0, -ENOTCONN (no link), -EMSGSIZE (over the link's MTU), -ENOBUFS (key used up and as many wait for the next) or the
+ * sink's error.
  */
 int sl_links_send(struct sl_links *links, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags,
 	uint64_t now_us) SL_MUST_CHECK;
+/*
+ * The same to a node by its key, also while it has no usable key yet: a dial or an inbound handshake is under way, or the
+ * current key is used up and the rekey not done. The message then waits, SL_WAIT_FRAMES a peer at most, and goes out in
+ * order under the new key, before anything that is sent later by either function; when nothing waits, it goes at once. When
+ * the handshake fails or the link ends what waits is dropped (waited_dropped).
+ * 0 (sent or waiting), -ENOTCONN (no link and none on the way), -ENOBUFS (as many wait), -EMSGSIZE, -ENOMEM, the sink's error.
+ */
+#define SL_WAIT_FRAMES 64u
+int sl_links_send_key(struct sl_links *links, const uint8_t xonly[SL_XONLY_BYTES], const uint8_t *msg, size_t len,
+	uint8_t flags, uint64_t now_us) SL_MUST_CHECK;
 /* Disconnect to every peer, then everything down. */
 void sl_links_shutdown(struct sl_links *links, enum sl_disconnect_reason reason, uint64_t now_us);
 
@@ -199,6 +215,7 @@ enum sl_link_counter {
 	X(MSG1_RX, "msg1_rx") X(MSG1_TX, "msg1_tx") X(MSG2_RX, "msg2_rx") X(MSG2_TX, "msg2_tx")                        \
 	X(MSG1_RESENT, "msg1_resent") X(MSG2_RESENT, "msg2_resent")                                                    \
 	X(MSG1_RATE_LIMITED, "msg1_rate_limited") X(MSG1_AUTH, "msg1_auth_failed") X(MSG1_REFUSED, "msg1_refused")     \
+	X(WAITED, "waited") X(WAITED_DROPPED, "waited_dropped") X(MTU_REFUSED, "link_mtu_refused")                     \
 	X(MSG1_EARLY, "msg1_early") X(FIRST_FRAME_EARLY, "first_frame_early")                                          \
 	X(MSG1_PREFIX, "msg1_prefix_limited") X(MSG1_RETURNED, "msg1_returned")                                        \
 	X(MSG1_DUPLICATE, "msg1_duplicate") X(MSG2_AUTH, "msg2_auth_failed") X(MSG2_UNKNOWN, "msg2_unknown_index")     \

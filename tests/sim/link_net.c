@@ -240,6 +240,8 @@ on_message(void *arg, uint32_t id, const uint8_t *msg, size_t len, uint8_t flags
 	(void)flags;
 	SL_EXPECT(n->seen[id].up);
 	n->messages++;
+	if (n->heard)
+		n->heard(n->heard_arg, msg, len);
 	n->last_message_len = len < sizeof(n->last_message) ? len : sizeof(n->last_message);
 	memcpy(n->last_message, msg, n->last_message_len);
 	if (msg[0] == DATA_TYPE)
@@ -266,6 +268,13 @@ on_allowed(void *arg, const uint8_t xonly[SL_XONLY_BYTES])
 	return !n->allowed || n->allowed(n->allowed_arg, xonly);
 }
 
+static uint16_t
+on_link_mtu(void *arg, const struct sl_addr *addr)
+{
+	(void)addr;
+	return ((const struct node *)arg)->link_mtu;
+}
+
 static void
 node_start(struct node *n, bool accept)
 {
@@ -278,7 +287,8 @@ node_start(struct node *n, bool accept)
 		.peer_down = on_down,
 		.message = on_message,
 		.metrics = on_metrics,
-		.allowed = on_allowed};
+		.allowed = on_allowed,
+		.link_mtu = on_link_mtu};
 	struct sl_transport_config t = {
 		.id = 0, .kind = SL_ADDR_UDP4, .mtu = 1280, .accept_connections = accept};
 
@@ -302,6 +312,7 @@ net_node(struct net *net, const struct sl_links_config *config, uint32_t rows, b
 	n->rows = rows;
 	n->seen = calloc(rows, sizeof(*n->seen));
 	n->addr = net_addr(n->index, SL_UDP_PORT);
+	n->link_mtu = UINT16_MAX;
 	if (config)
 		n->config = *config;
 	else

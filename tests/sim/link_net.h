@@ -53,6 +53,7 @@ struct node {
 	bool mute;    /* nothing goes in or out: unplugged */
 	bool (*allowed)(void *arg, const uint8_t xonly[SL_XONLY_BYTES]);
 	void *allowed_arg;
+	uint16_t link_mtu; /* what the sink says of every address; UINT16_MAX from net_node() on */
 	int transmit_rc; /* what the sink's transmit gives back when not 0 */
 
 	/* Told by the sink, per peer row. */
@@ -65,6 +66,8 @@ struct node {
 	uint32_t rows;
 	unsigned ups, renewals, downs[4];
 	unsigned messages, metrics_calls;
+	void (*heard)(void *arg, const uint8_t *msg, size_t len); /* each message handed out, may be NULL */
+	void *heard_arg;
 	uint64_t last_down_us, last_up_us;
 	uint8_t last_message[64];
 	size_t last_message_len;
