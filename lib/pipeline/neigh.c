@@ -258,9 +258,12 @@ set_mac(struct sl_neigh *n, struct neigh *e, const uint8_t *mac)
 }
 
 bool
-neigh_asked(const struct neigh *e)
+neigh_asked(const struct neigh *e, const uint8_t *mac)
 {
-	return e->state == NEIGH_INCOMPLETE || e->state == NEIGH_PROBE || (e->state == NEIGH_FAILED && e->holds > 0);
+	/* A neighbour that is probed has its MAC's word first; another's counts once the question has gone to all. */
+	if (e->state == NEIGH_PROBE)
+		return e->tries >= NEIGH_TRIES || memcmp(e->mac, mac, 6) == 0;
+	return e->state == NEIGH_INCOMPLETE || (e->state == NEIGH_FAILED && e->holds > 0);
 }
 
 void
@@ -278,14 +281,16 @@ neigh_claim(struct sl_neigh *n, struct neigh *e, const uint8_t *mac, uint64_t no
 {
 	uint8_t copy[6];
 
-	if (e->has_mac && memcmp(e->mac, mac, 6) == 0)
-		return false;
-	/* Of several answers to one question the first counts: a proxy's second opinion would flap. */
-	if (e->state == NEIGH_REACHABLE && now_us - e->confirmed_us < NEIGH_LOCK_US)
-		return false;
+	if (e->has_mac) {
+		/* Anybody on the link can claim: the MAC that we know is asked, and keeps the traffic while it answers. */
+		if (e->state == NEIGH_PROBE || memcmp(e->mac, mac, 6) == 0 ||
+			(e->state == NEIGH_REACHABLE && now_us - e->confirmed_us < NEIGH_LOCK_US))
+			return false;
+		enter_probe(n, e, now_us);
+		return true;
+	}
 	memcpy(copy, mac, sizeof(copy));
-	memcpy(e->mac, copy, 6); /* for the probe, which goes to the new MAC */
-	e->has_mac = false;	 /* so that set_mac() sees a change */
+	memcpy(e->mac, copy, 6); /* for the probe, which goes to that MAC */
 	enter_stale(n, e, now_us);
 	set_mac(n, e, copy);
 	return true;

@@ -51,7 +51,7 @@ neigh_arp_announce(struct sl_neigh *n, uint16_t port, const uint8_t *ip)
 static void
 learn(struct sl_neigh *n, struct neigh *e, const uint8_t *sha, bool solicited, uint64_t now_us)
 {
-	if (solicited && neigh_asked(e)) {
+	if (solicited && neigh_asked(e, sha)) {
 		neigh_confirm(n, e, sha, now_us);
 		neigh_count(n, SL_NEIGH_ARP_LEARNED);
 	} else {

@@ -89,11 +89,11 @@ neigh_mac_valid(const struct neigh_port *port, const uint8_t *mac)
 
 /* neigh.c */
 struct neigh *neigh_find(const struct sl_neigh *n, uint16_t port, uint8_t family, const uint8_t *ip);
-/* Is an answer from e one that we asked for? */
-bool neigh_asked(const struct neigh *e);
+/* Is an answer of e that names this MAC one that we asked for? */
+bool neigh_asked(const struct neigh *e, const uint8_t *mac);
 /* The neighbour answered a question of ours. */
 void neigh_confirm(struct sl_neigh *n, struct neigh *e, const uint8_t *mac, uint64_t now_us);
-/* It claims a MAC without being asked; true when something changed. */
+/* It claims a MAC without being asked; true when that has put a question to it (or given it a MAC, if it had none). */
 bool neigh_claim(struct sl_neigh *n, struct neigh *e, const uint8_t *mac, uint64_t now_us);
 /* Its MAC is in doubt. */
 void neigh_suspect(struct sl_neigh *n, struct neigh *e, uint64_t now_us);

@@ -147,7 +147,7 @@ apply(struct sl_neigh *n, struct neigh *e, const uint8_t *mac, uint8_t flags, ui
 {
 	const bool same = e->has_mac && (!mac || memcmp(mac, e->mac, 6) == 0);
 	/* The flag alone is nothing: everybody can set it. */
-	const bool solicited = (flags & NA_SOLICITED) && neigh_asked(e);
+	const bool solicited = (flags & NA_SOLICITED) && neigh_asked(e, mac ? mac : e->mac);
 	uint8_t copy[6];
 
 	if (!e->has_mac && !mac)

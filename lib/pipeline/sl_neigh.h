@@ -128,7 +128,7 @@ void sl_neigh_for_each(const struct sl_neigh *n, uint64_t now_us, sl_neigh_fn fn
 #define SL_NEIGH_COUNTERS(X)                                                                                           \
 	X(ARP_ANSWERED, "arp_answered", "requests for our address that were answered")                                 \
 	X(ARP_LEARNED, "arp_learned", "replies that confirmed or changed a neighbour")                                 \
-	X(ARP_UPDATED, "arp_updated", "unsolicited or gratuitous ARP that changed a known neighbour")                  \
+	X(ARP_UPDATED, "arp_updated", "unsolicited ARP with another MAC: the neighbour was asked")                     \
 	X(ARP_IGNORED, "arp_ignored", "from strangers, or for others")                                                 \
 	X(ARP_MALFORMED, "arp_malformed", "too short, or not Ethernet and IPv4")                                       \
 	X(ARP_SENDER, "arp_sender", "sender MAC or address that cannot be one, or is off the link")                    \

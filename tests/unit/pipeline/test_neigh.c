@@ -402,7 +402,7 @@ SL_TEST(neigh, stale_is_probed_when_resolved)
 	stop();
 }
 
-/* A machine replaced or moved: gratuitous ARP changes a known neighbour, and it is asked at the new place. */
+/* A machine replaced or moved: gratuitous ARP has the old place asked; silence there, and a question to all decides. */
 SL_TEST(neigh, gratuitous_moves_known_neighbours_only)
 {
 	struct sl_addr to = PEER4;
@@ -422,12 +422,19 @@ SL_TEST(neigh, gratuitous_moves_known_neighbours_only)
 	w.now += 2 * SECOND;
 	w.sent_count = 0;
 	input(f, arp_frame(f, 1, other_mac, "c0000209", NULL, "c0000209", true));
-	SL_EXPECT_EQ(w.changes, 2);
-	SL_EXPECT_MEM(w.change_mac, other_mac, 6);
+	SL_EXPECT_EQ(w.changes, 1);
 	SL_EXPECT_EQ(counter(SL_NEIGH_ARP_UPDATED), 1);
 	SL_EXPECT_STR(state_of("c0000209", 4), "probe");
 	SL_EXPECT_EQ(w.sent_count, 1);
-	SL_EXPECT_MEM(w.sent[0], other_mac, 6);
+	SL_EXPECT_MEM(w.sent[0], peer_mac, 6);
+	advance(w.now + 2 * SECOND);
+	SL_EXPECT_EQ(w.sent_count, 3);
+	SL_EXPECT_MEM(w.sent[1], peer_mac, 6);
+	SL_EXPECT_EQ(w.sent[2][0], 0xff);
+	input(f, arp_frame(f, 2, other_mac, "c0000209", us_mac, "c0000201", false));
+	SL_EXPECT_EQ(w.changes, 2);
+	SL_EXPECT_MEM(w.change_mac, other_mac, 6);
+	SL_EXPECT_STR(state_of("c0000209", 4), "reachable");
 	/* An unasked reply of a stranger changes nothing either. */
 	input(f, arp_frame(f, 2, other_mac, "c000020a", us_mac, "c0000201", false));
 	SL_EXPECT(state_of("c000020a", 4) == NULL);
@@ -573,6 +580,33 @@ SL_TEST(neigh, resolve_by_solicitation)
 	stop();
 }
 
+/* Forged answers by the thousand: the owner keeps its traffic as long as it answers. */
+SL_TEST(neigh, forged_answers_do_not_move_a_neighbour_that_answers)
+{
+	struct sl_addr to = PEER4;
+	struct sl_neigh_hop hop;
+	uint8_t f[60];
+
+	start();
+	SL_EXPECT_EQ(sl_neigh_resolve(w.n, &to, &hop, w.now), -EINPROGRESS);
+	SL_EXPECT_EQ(sl_neigh_hold(w.n, &hop, w.now), 0);
+	peer_replies_arp();
+	for (int second = 0; second < 100; second++) {
+		w.sent_count = 0;
+		for (int i = 0; i < 20; i++) {
+			input(f, arp_frame(f, 2, other_mac, "c0000209", us_mac, "c0000201", false));
+			input(f, arp_frame(f, 1, other_mac, "c0000209", NULL, "c0000201", true));
+			input(f, arp_frame(f, 1, other_mac, "c0000209", NULL, "c0000209", true));
+			advance(w.now + SECOND / 20);
+		}
+		SL_EXPECT_LE(w.sent_count, 2 + 20); /* a probe and its retry, answers to the requests among them */
+		peer_replies_arp();
+		SL_EXPECT_STR(state_of("c0000209", 4), "reachable");
+	}
+	SL_EXPECT_EQ(w.changes, 1);
+	stop();
+}
+
 SL_TEST(neigh, advertisements_by_rule)
 {
 	struct sl_addr to = PEER6;
@@ -589,14 +623,20 @@ SL_TEST(neigh, advertisements_by_rule)
 	input(f, nd_frame(f, 136, 0x00, PEER6_HEX, US6_HEX, PEER6_HEX, other_mac));
 	SL_EXPECT_EQ(w.changes, 1);
 	SL_EXPECT_STR(state_of(PEER6_HEX, 6), "stale");
-	/* With override: taken. */
+	/* With override: the old place is asked first. */
 	input(f, nd_frame(f, 136, 0x20, PEER6_HEX, "ff020000000000000000000000000001", PEER6_HEX, other_mac));
+	SL_EXPECT_EQ(w.changes, 1);
+	SL_EXPECT_STR(state_of(PEER6_HEX, 6), "probe");
+	/* "Solicited" from another place does not answer the question that went to the old one. */
+	input(f, nd_frame(f, 136, 0x60, PEER6_HEX, US6_HEX, PEER6_HEX, other_mac));
+	SL_EXPECT_EQ(w.changes, 1);
+	SL_EXPECT_STR(state_of(PEER6_HEX, 6), "probe");
+	/* It does once the old one was silent and all were asked. */
+	advance(w.now + 2 * SECOND);
+	input(f, nd_frame(f, 136, 0x60, PEER6_HEX, US6_HEX, PEER6_HEX, other_mac));
 	SL_EXPECT_EQ(w.changes, 2);
 	SL_EXPECT_MEM(w.change_mac, other_mac, 6);
-	SL_EXPECT_STR(state_of(PEER6_HEX, 6), "stale");
-	/* "Solicited" alone does not confirm what was not asked. */
-	input(f, nd_frame(f, 136, 0x60, PEER6_HEX, US6_HEX, PEER6_HEX, other_mac));
-	SL_EXPECT_STR(state_of(PEER6_HEX, 6), "stale");
+	SL_EXPECT_STR(state_of(PEER6_HEX, 6), "reachable");
 	stop();
 }
 
