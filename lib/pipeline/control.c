@@ -8,7 +8,7 @@
 #include "sl_control.h"
 
 #define TURN 4u	     /* frames taken out of a ring at once: what a source may be over its time */
-#define SLICE_US 750u /* of a source a turn: four of them and what timers may take stay below 10 ms */
+#define SLICE_US 750u /* of a source a turn: five of them and what timers may take stay below 10 ms */
 
 uint64_t
 sl_dataplane_now_us(void)
@@ -141,9 +141,14 @@ drain_punts(struct sl_dataplane *dp, struct sl_worker *w, enum sl_punt_ring ring
 }
 
 static unsigned
-drain_peers(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
+drain_messages(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
 {
-	return drain_punts(dp, w, SL_PUNTS_PEERS, budget);
+	return drain_punts(dp, w, SL_PUNTS_MESSAGES, budget);
+}
+static unsigned
+drain_datagrams(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
+{
+	return drain_punts(dp, w, SL_PUNTS_DATAGRAMS, budget);
 }
 static unsigned
 drain_strangers(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
@@ -155,7 +160,7 @@ unsigned
 sl_dataplane_poll(struct sl_dataplane *dp, unsigned budget, uint64_t now_us)
 {
 	static unsigned (*const sources[])(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget) = {
-		drain_peers, drain_events, drain_learn, drain_strangers};
+		drain_messages, drain_datagrams, drain_events, drain_learn, drain_strangers};
 	const unsigned workers = dp->config.workers, share = RTE_MAX(budget / workers, 1u);
 	const uint64_t slice_tsc = rte_get_tsc_hz() / 1000000 * SLICE_US;
 	unsigned n = 0;

@@ -345,7 +345,7 @@ static inline void
 sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
 {
 	struct rte_mbuf *freed[SL_BURST_MAX], *punts[SL_PUNT_RINGS][SL_BURST_MAX];
-	uint32_t freed_count = 0, punt_count[SL_PUNT_RINGS] = {0, 0}, ports = 0, owners = 0, sent;
+	uint32_t freed_count = 0, punt_count[SL_PUNT_RINGS] = {0}, ports = 0, owners = 0, sent;
 
 	/* In the order in which counters were given out: a session's frames rise on the wire. */
 	SL_BURST_EACH(b, k, i) {
@@ -362,8 +362,8 @@ sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
 			continue;
 		if (v == SL_PUNT) {
 			const uint8_t kind = sl_frame_of(m)->kind;
-			const enum sl_punt_ring r = kind == SL_FRAME_MESSAGE || kind == SL_FRAME_DATAGRAM ? SL_PUNTS_PEERS :
-				SL_PUNTS_STRANGERS;
+			const enum sl_punt_ring r = kind == SL_FRAME_MESSAGE ? SL_PUNTS_MESSAGES :
+				kind == SL_FRAME_DATAGRAM ? SL_PUNTS_DATAGRAMS : SL_PUNTS_STRANGERS;
 
 			punts[r][punt_count[r]++] = m;
 		} else if (v == SL_HANDOFF) {

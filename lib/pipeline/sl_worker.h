@@ -47,7 +47,7 @@ struct sl_worker_counters {
 	uint64_t inject_full[SL_PORTS_MAX]; /* control's frames that the port's queue did not take */
 };
 
-enum sl_punt_ring { SL_PUNTS_PEERS, SL_PUNTS_STRANGERS, SL_PUNT_RINGS };
+enum sl_punt_ring { SL_PUNTS_MESSAGES, SL_PUNTS_DATAGRAMS, SL_PUNTS_STRANGERS, SL_PUNT_RINGS };
 
 struct sl_worker {
 	uint16_t id, workers;
@@ -66,7 +66,10 @@ struct sl_worker {
 	uint8_t message_known[256]; /* by type: 1 = for control */
 	struct sl_rx_queue rx[SL_RX_QUEUES_MAX];
 	struct sl_tx_queue tx[SL_PORTS_MAX]; /* by our port index */
-	/* To control: frames of peers (opened) and frames of strangers, so that a flood of these cannot push out those. */
+	/*
+	 * To control, a ring a kind, so that a flood of one cannot push out another: peers' link messages, peers' datagrams
+	 * without a next hop, and what strangers send.
+	 */
 	struct rte_ring *punt[SL_PUNT_RINGS];
 	/* Control's frames for ports that have no queue to spare for it: this worker sends them (sl_frame.port says where). */
 	struct rte_ring *inject;

@@ -238,6 +238,8 @@ SL_TEST(full, punts)
 	const struct rig_config config = {.ring_size = 64};
 	struct rig *r = rig_create(&config);
 	uint8_t packet[SL_MSG1_PACKET_BYTES] = {1, 0, 110, 0}, frame[RIG_FRAME_MAX], msg[2] = {SL_MSG_DISCONNECT, 0};
+	uint8_t lost[RIG_FRAME_MAX];
+	const struct sl_node_addr nowhere = {{0x99}};
 	struct sl_worker_stats s;
 	struct rig_peer *a;
 	size_t len;
@@ -251,11 +253,16 @@ SL_TEST(full, punts)
 	SL_EXPECT_EQ(rig_verdict(r, SL_DROP_PUNT_FULL), 100 - 63);
 	sl_dataplane_worker_stats(r->dp, 0, &s);
 	SL_EXPECT_EQ(s.punt_ring_full, 100 - 63);
-	/* Strangers have filled their ring, not the peers'. */
+	/* And a peer with datagrams nobody knows the way of its own. */
+	for (unsigned i = 0; i < 100; i++)
+		rig_send_datagram(r, a, &nowhere, 0, 64, 1280, "0123456789", 10, lost);
+	rig_poll(r, false);
+	SL_EXPECT_EQ(rig_verdict(r, SL_DROP_PUNT_FULL), 2 * (100 - 63));
+	/* Neither has filled the ring of the peers' messages. */
 	len = rig_wrap(r, a, frame, packet, rig_seal(packet, a, a->counter++, 0, 1, msg, 2));
 	rig_inject(r, 0, frame, len);
 	rig_poll(r, false);
-	SL_EXPECT_EQ(rig_verdict(r, SL_DROP_PUNT_FULL), 100 - 63);
+	SL_EXPECT_EQ(rig_verdict(r, SL_DROP_PUNT_FULL), 2 * (100 - 63));
 	rig_poll(r, true);
 	SL_EXPECT(rig_seen(r, RIG_MESSAGE, 0) != NULL);
 	SL_EXPECT(rig_seen(r, RIG_HANDSHAKE, 62) != NULL);
