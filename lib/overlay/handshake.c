@@ -39,10 +39,24 @@ answered_slot(struct sl_links *l, const uint8_t *packet)
 	return slot;
 }
 
+/*
+ * The peer still wants this session, and needs some time once the answer has reached it: a candidate does not end in
+ * between. Twice its ordinary life is the most that a repeated msg1 can make of it.
+ */
 static void
-msg2_repeat(struct sl_links *l, const struct slot *slot, const struct sl_addr *to)
+candidate_keep(struct sl_links *l, struct slot *slot, uint64_t now_us)
+{
+	const uint64_t most_us = slot->created_us + 2 * l->config.handshake_timeout_us, want_us = now_us + SL_DRAIN_US;
+
+	if (slot->expires_us < want_us)
+		slot->expires_us = want_us < most_us ? want_us : most_us;
+}
+
+static void
+msg2_repeat(struct sl_links *l, struct slot *slot, const struct sl_addr *to, uint64_t now_us)
 {
 	count(l, SL_LINK_MSG1_DUPLICATE);
+	candidate_keep(l, slot, now_us);
 	if (sl_links_transmit(l, to, slot->msg2, sizeof(slot->msg2)) == 0)
 		count(l, SL_LINK_MSG2_RESENT);
 }
@@ -244,7 +258,7 @@ msg1_authentic(struct sl_links *l, struct sl_noise_responder *st, const struct s
 	 * (facts, 12). */
 	twin = p ? sl_candidate_theirs(p, st->remote_epoch) : NULL;
 	if (twin && !p->up && now_us - twin->created_us < SL_TWIN_US) {
-		msg2_repeat(l, twin, from);
+		msg2_repeat(l, twin, from, now_us);
 		return;
 	}
 	if (p && crowded(p, now_us)) {
@@ -292,7 +306,7 @@ msg1_received(
 		return;
 	if (again) {
 		again->repeats += again->repeats < SL_REPEATS_FREE;
-		msg2_repeat(l, again, from);
+		msg2_repeat(l, again, from, now_us);
 		return;
 	}
 	if (sl_noise_respond_read(&st, packet + MSG1_NOISE, l->identity, known_key, l) < 0) {

@@ -277,9 +277,10 @@ sessions_swap(struct sl_links *l, struct peer *p, uint64_t now_us)
 }
 
 /*
- * Some time after dials that crossed: when the peer sends on the session that lost and has never
- * sent on the other, the choice was wrong (a recorded msg1 that came while we dialled). Taken back,
- * until a frame does come on the other.
+ * Some time after dials that crossed, or a rekey whose end the peer was not heard on: when it sends on
+ * the session that lost and has never sent on the other, the choice was wrong (a recorded msg1 that
+ * came while we dialled; a msg2 that came when the peer had given its session up). Taken back, until
+ * a frame does come on the other.
  */
 static void
 doubt(struct sl_links *l, struct peer *p, uint64_t now_us)
@@ -321,7 +322,9 @@ candidate_run(struct sl_links *l, struct peer *p, struct slot *c, uint64_t now_u
 			sl_slot_retire(l, p, c);
 		}
 	} else if (now_us >= c->since_us + SL_HANDOVER_US) {
-		(void)sl_peer_promote(l, p, c, slot_k(c), now_us);
+		/* Unheard: when the peer goes on with the old session, it has given the new one up. */
+		if (sl_peer_promote(l, p, c, slot_k(c), now_us))
+			p->doubt_us = now_us + SL_DOUBT_US;
 	} else if (c->nudges < 2 && now_us >= c->since_us + c->nudges * SL_HANDOVER_US / 2) {
 		c->nudges++;
 		sl_heartbeat_send(l, p, c, now_us);

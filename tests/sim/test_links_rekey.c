@@ -270,6 +270,32 @@ SL_TEST(links_rekey, heavy_loss_never_downs_the_link)
 	end();
 }
 
+/*
+ * The answering side has given its session up when the other at last begins it: their msg2 crossed the end of its life. The
+ * one that changed goes back to the session that the peer still sends on, within the drain.
+ */
+SL_TEST(links_rekey, an_answer_that_comes_too_late)
+{
+	uint64_t before;
+
+	defaults();
+	config[0].rekey_after_us = 40 * NET_S;
+	config[1].handshake_timeout_us = 500 * NET_MS;
+	config[1].max_resends = 0;
+	config[0].max_resends = 0;
+	begin(0);
+	net->delay_us = 400 * NET_MS;
+	traffic(60 * NET_S);
+	SL_EXPECT_GE(net_counter(n[1], SL_LINK_PENDING_EXPIRED), 1);
+	SL_EXPECT_GE(net_counter(n[1], SL_LINK_RX_UNKNOWN_INDEX), 1);
+	before = n[1]->data_received;
+	traffic(10 * NET_S);
+	SL_EXPECT_EQ(n[0]->downs[0] + n[0]->downs[1] + n[0]->downs[2], 0);
+	SL_EXPECT_GE(n[1]->data_received - before, 500 * 6 / 10);
+	SL_EXPECT_GE(n[0]->data_received, n[1]->data_sent - 25);
+	end();
+}
+
 SL_TEST(links_rekey, every_ten_seconds_with_ends_of_our_own)
 {
 	defaults();
