@@ -511,18 +511,6 @@ static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 	}
 }
 
-/* No branch on how many bytes agree. */
-static inline bool tag_equal(const uint8_t *a, const uint8_t *b)
-{
-	uint64_t a0, a1, b0, b1;
-
-	memcpy(&a0, a, 8);
-	memcpy(&a1, a + 8, 8);
-	memcpy(&b0, b, 8);
-	memcpy(&b1, b + 8, 8);
-	return ((a0 ^ b0) | (a1 ^ b1)) == 0;
-}
-
 static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	struct chunk *c = &ctx->chunk;
@@ -536,7 +524,7 @@ static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n
 		for (uint32_t i = 0; i < c->n; i++) {
 			const struct sl_aead_op *op = at_position(c, i);
 
-			c->good[i] = tag_equal(c->tag[i], op->text + op->text_len);
+			c->good[i] = aead_tag_equal(c->tag[i], op->text + op->text_len);
 			ctx->ok[done + c->order[i]] = c->good[i];
 			good += c->good[i];
 			c->all_good &= c->good[i];

@@ -45,6 +45,18 @@ static inline void aead_nonce(uint8_t nonce[12], uint64_t counter)
 		nonce[4 + i] = (uint8_t)(counter >> 8 * i);
 }
 
+/* No branch on how many bytes agree. */
+static inline bool aead_tag_equal(const uint8_t *a, const uint8_t *b)
+{
+	uint64_t a0, a1, b0, b1;
+
+	memcpy(&a0, a, 8);
+	memcpy(&a1, a + 8, 8);
+	memcpy(&b0, b, 8);
+	memcpy(&b1, b + 8, 8);
+	return ((a0 ^ b0) | (a1 ^ b1)) == 0;
+}
+
 /* The good ones first, both kinds in their order. ok[i] belongs to ops[i]; spare has room for n. */
 static inline unsigned aead_partition(
 	struct sl_aead_op *ops, unsigned n, const bool *ok, struct sl_aead_op *spare)

@@ -163,18 +163,6 @@ static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 	finish(ctx);
 }
 
-/* No branch on how many bytes agree. */
-static inline bool tag_equal(const uint8_t *a, const uint8_t *b)
-{
-	uint64_t a0, a1, b0, b1;
-
-	memcpy(&a0, a, 8);
-	memcpy(&a1, a + 8, 8);
-	memcpy(&b0, b, 8);
-	memcpy(&b1, b + 8, 8);
-	return ((a0 ^ b0) | (a1 ^ b1)) == 0;
-}
-
 static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	unsigned good = 0;
@@ -184,7 +172,7 @@ static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n
 		submit(ctx, IMB_DIR_DECRYPT, &ops[i], i, ctx->tag[i]);
 	finish(ctx);
 	for (unsigned i = 0; i < n; i++) {
-		ctx->ok[i] = tag_equal(ctx->tag[i], ops[i].text + ops[i].text_len);
+		ctx->ok[i] = aead_tag_equal(ctx->tag[i], ops[i].text + ops[i].text_len);
 		good += ctx->ok[i];
 		/* The job has deciphered without asking for the tag: what did not authenticate may
 		 * not be read. */
