@@ -9,10 +9,10 @@
  * With -j a JSON object is the last thing printed.
  */
 #include "bench.h"
+#include "bench_random.h"
 #include "sl_link.h"
 
 #include <math.h>
-#include <sodium.h>
 
 #define TRIALS 1001u
 #define LIMIT_US 120000000ull
@@ -21,33 +21,10 @@
 #define CROSS_BYTES 300u
 #define CROSS_SHARE 0.4
 
-static uint64_t rng_state = 0x9e3779b97f4a7c15ull;
-static uint32_t
-rng_u32(void)
-{
-	rng_state ^= rng_state << 13;
-	rng_state ^= rng_state >> 7;
-	rng_state ^= rng_state << 17;
-	return (uint32_t)(rng_state >> 16);
-}
-static const char *
-rng_name(void)
-{
-	return "bench";
-}
-static void
-rng_buf(void *const buf, const size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		((uint8_t *)buf)[i] = (uint8_t)rng_u32();
-}
-static struct randombytes_implementation rng = {
-	.implementation_name = rng_name, .random = rng_u32, .buf = rng_buf};
-
 static double
 chance(void)
 {
-	return (double)rng_u32() / 4294967296.0;
+	return (double)bench_random() / 4294967296.0;
 }
 
 /* --- two nodes and what is between them --- */
@@ -230,9 +207,9 @@ row_of(const struct path *on, bool first_flight, struct row *r)
 	memset(r, 0, sizeof(*r));
 	path = *on;
 	for (unsigned i = 0; !rc && i < TRIALS; i++) {
-		rng_state = (i + 1) * 0x9e3779b97f4a7c15ull; /* both ways meet the same luck */
+		bench_random_state = (i + 1) * 0x9e3779b97f4a7c15ull; /* both ways meet the same luck */
 		for (unsigned k = 0; k < 8; k++)
-			(void)rng_u32();
+			(void)bench_random();
 		rc = trial(first_flight, &took[i], r);
 	}
 	qsort(took, TRIALS, sizeof(took[0]), bench_compare);
@@ -280,7 +257,7 @@ main(int argc, char **argv)
 		json = true;
 	}
 	out = json ? stderr : stdout;
-	randombytes_set_implementation(&rng);
+	bench_random_install(0x9e3779b97f4a7c15ull);
 	if (sl_crypto_init() != 0)
 		return 1;
 	fprintf(out, "%7s %7s %8s   %15s   %15s   %13s\n%7s %7s %8s   %7s %7s   %7s %7s   %6s %6s\n", "", "", "", "median s",

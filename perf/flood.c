@@ -13,10 +13,10 @@
  * With -j a JSON object is the last thing printed.
  */
 #include "bench.h"
+#include "bench_random.h"
 #include "sl_link.h"
 
 #include <math.h>
-#include <sodium.h>
 
 #define LINKED 6u
 #define NEWCOMERS 24u
@@ -30,31 +30,6 @@
 
 enum family { IP4, IP6, ETH, FAMILIES };
 static const char *const family_names[FAMILIES] = {"IPv4", "IPv6", "Ethernet"};
-
-/* --- a repeatable source of everything random --- */
-
-static uint64_t rng_state;
-static uint32_t
-rng_u32(void)
-{
-	rng_state ^= rng_state << 13;
-	rng_state ^= rng_state >> 7;
-	rng_state ^= rng_state << 17;
-	return (uint32_t)(rng_state >> 16);
-}
-static const char *
-rng_name(void)
-{
-	return "bench";
-}
-static void
-rng_buf(void *const buf, const size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		((uint8_t *)buf)[i] = (uint8_t)rng_u32();
-}
-static struct randombytes_implementation rng = {
-	.implementation_name = rng_name, .random = rng_u32, .buf = rng_buf};
 
 /* --- the network: whatever is sent arrives five steps later --- */
 
@@ -84,7 +59,7 @@ static struct sl_addr
 addr_of(enum family f, unsigned index, bool stranger, bool one_prefix)
 {
 	struct sl_addr a = {.transport = (uint8_t)f};
-	uint32_t r = rng_u32();
+	uint32_t r = bench_random();
 
 	switch (f) {
 	case IP4:
@@ -103,7 +78,7 @@ addr_of(enum family f, unsigned index, bool stranger, bool one_prefix)
 		a.u.ip6[15] = (uint8_t)(1 + index);
 		if (stranger) {
 			memcpy(a.u.ip6 + 12, &r, 4);
-			r = rng_u32();
+			r = bench_random();
 			if (!one_prefix)
 				memcpy(a.u.ip6 + 2, &r, 4);
 		}
@@ -287,7 +262,7 @@ flood_one(enum family f, enum sources sources)
 		s = &sent[sent_head % 1024];
 		s->from = addr_of(f, 0, true, sources == ONE_PREFIX);
 		s->at_us = now_us;
-		sl_msg1_build(s->packet, rng_u32(), flood_msg1[rng_u32() % KEYS]);
+		sl_msg1_build(s->packet, bench_random(), flood_msg1[bench_random() % KEYS]);
 		if (sources == RETURNING)
 			sent_head++;
 	}
@@ -321,7 +296,7 @@ sum(enum sl_link_counter c)
 static uint64_t
 gap_us(double rate)
 {
-	return (uint64_t)(-log(1 - (double)rng_u32() / 4294967296.0) * 1e6 / rate);
+	return (uint64_t)(-log(1 - (double)bench_random() / 4294967296.0) * 1e6 / rate);
 }
 
 static int
@@ -350,7 +325,7 @@ run(enum family f, double times, enum sources sources, struct result *r)
 				flood_one(f, sources);
 		if (next < NODES && now_us >= next_us) {
 			rc |= dial_hub(&nodes[next++]);
-			next_us += 3500000 + rng_u32() % 1000000;
+			next_us += 3500000 + bench_random() % 1000000;
 		}
 		if (t >= BURN_IN_US && t < RUN_US && step % 20 == 0)
 			data();
@@ -428,8 +403,7 @@ main(int argc, char **argv)
 		}
 		json = true;
 	}
-	rng_state = 0x9e3779b97f4a7c15ull;
-	randombytes_set_implementation(&rng);
+	bench_random_install(0x9e3779b97f4a7c15ull);
 	if (sl_crypto_init() != 0)
 		return 1;
 	now_us = 1000000000;
