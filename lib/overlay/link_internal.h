@@ -47,7 +47,7 @@
 	2000000ull /* a link that received within this is not one that its peer has lost */
 #define SL_TWIN_US 2500000ull /* msg1 so close behind another: dials of one peer in parallel */
 #define SL_DOUBT_US                                                                                \
-	3000000ull /* after crossing dials: is the peer really on the session that won? */
+	3000000ull /* after crossing dials, or a rekey not heard on: is the peer on the session that won? */
 #define SL_LINGER_US 5000000ull /* a candidate that lost */
 #define SL_RESCUE_US                                                                               \
 	5000000ull /* silence during our rekey after which msg2 is taken for lost (9.5) */
@@ -131,7 +131,7 @@ struct slot {
 	bool rival; /* lost a crossing's second thoughts: its first frame makes it current again */
 	bool deadline;	     /* a candidate of ours: becomes current by time too */
 	uint8_t nudges;	     /* heartbeats sent on it as a candidate */
-	uint64_t expires_us; /* a candidate of theirs: given up then */
+	uint64_t expires_us; /* a candidate of theirs: given up then; later when its msg1 comes again */
 	/* As responder: what to answer when the same msg1 comes again. */
 	bool has_msg2;
 	uint8_t repeats; /* of msg2, see SL_REPEATS_FREE */
