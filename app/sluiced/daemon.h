@@ -40,7 +40,9 @@ struct sl_server;
 	X(LATE, "late_turns", "turns of the control loop longer than 10 ms")                       \
 	X(ACL_RELOADED, "access_lists_reloaded", "times the access lists had changed and were read")  \
 	X(REQUESTS, "requests", "requests served on the control socket")                           \
-	X(CLIENTS_REFUSED, "clients_refused", "clients turned away: too many at once")
+	X(CLIENTS_REFUSED, "clients_refused", "clients turned away: too many at once")              \
+	X(CLIENTS_EVICTED, "clients_evicted", "clients closed to make room: idle, or slow at reading") \
+	X(CLIENTS_TIMED_OUT, "clients_timed_out", "clients closed: no whole request, or no progress")
 enum sl_app_counter {
 #define SL_APP_COUNTER_ENUM(id, name, what) SL_APP_##id,
 	SL_APP_COUNTERS(SL_APP_COUNTER_ENUM) SL_APP_COUNTER_COUNT

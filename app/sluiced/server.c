@@ -13,9 +13,14 @@
 #include "daemon.h"
 #include "show.h"
 
+/*
+ * A client is silent (nothing asked), asking (a piece of a request) or being answered. since_us is when the first two
+ * began, and when the last one last moved: bytes that trickle do not renew a request's time.
+ */
 struct client {
 	int fd; /* -1 = free */
-	uint64_t last_us;
+	uint64_t since_us;
+	uint64_t answers; /* that it has had in full */
 	char in[SL_SERVER_REQUEST];
 	size_t in_len;
 	struct sl_show_job *job; /* the answer being written */
@@ -154,18 +159,91 @@ sl_server_destroy(struct sl_server *s)
 	free(s);
 }
 
+/* Has the client a request, a piece of an answer or its end waiting for us? */
+static bool
+waiting(const struct client *c)
+{
+	return c->fd >= 0 && !c->out &&
+	       (c->job || c->eof || c->in_len == sizeof(c->in) ||
+		       (c->in_len && memchr(c->in, '\n', c->in_len)));
+}
+
+/* Silent or asking: nothing that we owe it. */
+static bool
+idle(const struct client *c)
+{
+	return c->fd >= 0 && !c->out && !waiting(c);
+}
+
+static bool
+read_more(struct sl_server *s, struct client *c)
+{
+	ssize_t n;
+
+	/* What is there is served first; room comes back with each line taken. */
+	if (c->eof || c->in_len == sizeof(c->in))
+		return true;
+	n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if (!n)
+		c->eof = true;
+	if (n && !c->in_len)
+		c->since_us = s->d->now_us;
+	c->in_len += (size_t)n;
+	return true;
+}
+
+/* Nobody needs a place for longer than this while others wait for one. */
+#define TURN_US 1000000
+
+/*
+ * Makes room: who has been idle longest goes, whose request may have come meanwhile is not idle; else who has had an
+ * answer and is long at the next, which it does not read or asks for without end. NULL: all are served for the first
+ * time.
+ */
+static struct client *
+evict(struct sl_server *s)
+{
+	struct client *oldest = NULL;
+
+	for (unsigned i = 0; i < SL_SERVER_CLIENTS; i++) {
+		struct client *c = &s->clients[i];
+
+		if (idle(c) && !read_more(s, c)) {
+			drop(c);
+			return c;
+		}
+		if (idle(c) && (!oldest || c->since_us < oldest->since_us))
+			oldest = c;
+	}
+	for (unsigned i = 0; !oldest && i < SL_SERVER_CLIENTS; i++) {
+		struct client *c = &s->clients[i];
+
+		if ((c->answers || s->d->now_us - c->since_us > TURN_US) && (!oldest || c->since_us < oldest->since_us))
+			oldest = c;
+	}
+	if (oldest) {
+		s->d->counters[SL_APP_CLIENTS_EVICTED]++;
+		drop(oldest);
+	}
+	return oldest;
+}
+
 static void
 take_clients(struct sl_server *s)
 {
 	for (unsigned n = 0; n < SL_SERVER_CLIENTS; n++) {
 		int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		unsigned i = 0;
+		struct client *c = NULL;
 
 		if (fd < 0)
 			return;
-		while (i < SL_SERVER_CLIENTS && s->clients[i].fd >= 0)
-			i++;
-		if (i == SL_SERVER_CLIENTS || epoll_set(s, EPOLL_CTL_ADD, fd, EPOLLIN)) {
+		for (unsigned i = 0; !c && i < SL_SERVER_CLIENTS; i++)
+			c = s->clients[i].fd < 0 ? &s->clients[i] : NULL;
+		if (!c)
+			c = evict(s);
+		if (!c || epoll_set(s, EPOLL_CTL_ADD, fd, EPOLLIN)) {
 			static const char busy[] =
 				"{\"status\":\"error\",\"message\":\"too many clients\"}\n";
 
@@ -174,8 +252,10 @@ take_clients(struct sl_server *s)
 			close(fd);
 			continue;
 		}
-		s->clients[i].fd = fd;
-		s->clients[i].last_us = s->d->now_us;
+		c->fd = fd;
+		c->since_us = s->d->now_us;
+		if (!read_more(s, c))
+			drop(c);
 	}
 }
 
@@ -191,23 +271,15 @@ flush(struct sl_server *s, struct client *c)
 			return epoll_set(s, EPOLL_CTL_MOD, c->fd, EPOLLOUT) == 0;
 		if (n < 0)
 			return false;
-		c->last_us = s->d->now_us;
+		c->since_us = s->d->now_us;
 		c->out_done += (size_t)n;
 		if (c->out_done == c->out_len) {
 			free(c->out);
 			c->out = NULL;
+			c->answers++;
 		}
 	}
 	return epoll_set(s, EPOLL_CTL_MOD, c->fd, EPOLLIN) == 0;
-}
-
-/* Has the client a request, a piece of an answer or its end waiting for us? */
-static bool
-waiting(const struct client *c)
-{
-	return c->fd >= 0 && !c->out &&
-	       (c->job || c->eof || c->in_len == sizeof(c->in) ||
-		       (c->in_len && memchr(c->in, '\n', c->in_len)));
 }
 
 /* One step: takes the next line or goes on with its answer. False when the client is gone or done.
@@ -234,7 +306,7 @@ serve(struct sl_server *s, struct client *c)
 		if (!c->job)
 			return false;
 	}
-	c->last_us = s->d->now_us;
+	c->since_us = s->d->now_us;
 	if (!sl_show_step(c->job))
 		return true;
 	c->out = sl_show_end(c->job, &c->out_len);
@@ -256,24 +328,6 @@ sl_server_work(struct sl_server *s)
 		return true;
 	}
 	return false;
-}
-
-static bool
-read_more(struct sl_server *s, struct client *c)
-{
-	ssize_t n;
-
-	/* What is there is served first; room comes back with each line taken. */
-	if (c->eof || c->in_len == sizeof(c->in))
-		return true;
-	n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR;
-	if (!n)
-		c->eof = true;
-	c->in_len += (size_t)n;
-	c->last_us = s->d->now_us;
-	return true;
 }
 
 void
@@ -304,8 +358,13 @@ sl_server_event(struct sl_server *s, int fd, uint32_t events)
 void
 sl_server_second(struct sl_server *s, uint64_t now_us)
 {
-	for (unsigned i = 0; i < SL_SERVER_CLIENTS; i++)
-		if (s->clients[i].fd >= 0 &&
-			now_us - s->clients[i].last_us > SL_SERVER_IDLE_S * 1000000ull)
-			drop(&s->clients[i]);
+	for (unsigned i = 0; i < SL_SERVER_CLIENTS; i++) {
+		struct client *c = &s->clients[i];
+		bool asking = idle(c) && c->in_len;
+
+		if (c->fd < 0 || now_us - c->since_us <= (asking ? SL_SERVER_REQUEST_S : SL_SERVER_IDLE_S) * 1000000ull)
+			continue;
+		s->d->counters[SL_APP_CLIENTS_TIMED_OUT]++;
+		drop(c);
+	}
 }

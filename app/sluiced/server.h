@@ -9,9 +9,11 @@
  *{"status":"error","message":"..."}
  *
  * Many requests may follow on one connection. Bounds: SL_SERVER_CLIENTS at once, SL_SERVER_REQUEST
- *bytes a request, one answer pending a client (the next request is read when it is out),
- *SL_SERVER_IDLE_S without progress closes. Nothing here waits: a slow client costs its answer's
- *memory and no time.
+ * bytes a request, one answer pending a client (the next request is read when it is out). A request that is not whole
+ * SL_SERVER_REQUEST_S after its first byte closes, however it trickles, and so do SL_SERVER_IDLE_S of silence or of an
+ * answer that is not read. When all places are taken a newcomer gets that of the client which has been idle longest,
+ * else of one that has had its turn: nobody can lock the operator out by keeping connections. Nothing here waits: a slow
+ * client costs its answer's memory and no time.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +21,7 @@
 #define SL_SERVER_CLIENTS 16
 #define SL_SERVER_REQUEST 4096
 #define SL_SERVER_IDLE_S 30
+#define SL_SERVER_REQUEST_S 5
 
 struct sl_daemon;
 struct sl_server;
