@@ -3,6 +3,7 @@
 #include "sl_aead.h"
 #include "sl_hash.h"
 #include "sl_identity.h"
+#include "sl_nip44.h"
 #include "sl_noise.h"
 #include "sl_nonce.h"
 #include "sl_replay.h"
