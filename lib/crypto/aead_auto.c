@@ -126,12 +126,11 @@ static bool wide_wins(const struct wide *w, const struct sl_aead_op *ops, unsign
 	return false;
 }
 
-static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static unsigned seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	if (ctx->wide && wide_wins(ctx->wide, ops, n))
-		ctx->wide->backend->seal(ctx->wide_ctx, ops, n);
-	else
-		ctx->narrow->seal(ctx->narrow_ctx, ops, n);
+		return ctx->wide->backend->seal(ctx->wide_ctx, ops, n);
+	return ctx->narrow->seal(ctx->narrow_ctx, ops, n);
 }
 
 static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)

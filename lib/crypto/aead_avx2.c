@@ -384,7 +384,7 @@ static void wipe(struct sl_aead_ctx *ctx, unsigned n)
 	__asm__ volatile("" : : "r"(ctx) : "memory");
 }
 
-static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static unsigned seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	assert(n <= ctx->max_burst);
 	arrange(ctx, ops, n);
@@ -393,6 +393,7 @@ static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		memcpy(ops[i].text + ops[i].text_len, ctx->tag[i], SL_AEAD_TAG_BYTES);
 	wipe(ctx, n);
+	return n;
 }
 
 static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)

@@ -498,7 +498,7 @@ static void chunk_wipe(struct chunk *c)
 	__asm__ volatile("" : : "r"(c) : "memory");
 }
 
-static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static unsigned seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	struct chunk *c = &ctx->chunk;
 
@@ -509,6 +509,7 @@ static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 		chunk_tags(ctx, true);
 		chunk_wipe(c);
 	}
+	return n;
 }
 
 static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)

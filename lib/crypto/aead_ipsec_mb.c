@@ -155,12 +155,13 @@ static inline void finish(struct sl_aead_ctx *ctx)
 	}
 }
 
-static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static unsigned seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	assert(n <= ctx->max_burst);
 	for (unsigned i = 0; i < n; i++)
 		submit(ctx, IMB_DIR_ENCRYPT, &ops[i], i, ops[i].text + ops[i].text_len);
 	finish(ctx);
+	return n;
 }
 
 static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)

@@ -38,7 +38,7 @@ static void destroy(struct sl_aead_ctx *ctx)
 	free(ctx);
 }
 
-static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static unsigned seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	uint8_t nonce[12];
 
@@ -49,6 +49,7 @@ static void seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 		(void)crypto_aead_chacha20poly1305_ietf_encrypt(op->text, NULL, op->text,
 			op->text_len, op->aad, SL_AEAD_AAD_BYTES, NULL, nonce, op->key);
 	}
+	return n;
 }
 
 static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)

@@ -389,10 +389,11 @@ SL_TEST(engine, guard_pages_around_a_burst)
 
 /* --- the self-test and auto ------------------------------------------------------------------ */
 
-static void broken_seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+static unsigned broken_seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
 	sl_aead_sodium.seal(ctx, ops, n);
 	ops[n - 1].text[ops[n - 1].text_len + 15] ^= 1;
+	return n;
 }
 
 static unsigned broken_open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
