@@ -3,8 +3,10 @@
  * What one packet costs to seal and to open, per AEAD backend and size: one burst in the cache, a
  * key for each packet, in place, packets as far apart as mbufs are. The backends take turns in
  * every round, so that a slow phase of the machine falls on all of them; shown are the median over
- * the rounds and the median of each round's ratio to ipsec-mb. "mixed" is 28 packets of 64 bytes,
- * 16 of 570 and 4 of 1420, shuffled. With -j a JSON object is the last thing printed.
+ * the rounds and the median of each round's ratio to ipsec-mb. "transit" is open and seal, "fused"
+ * the same by open_lead and reseal (its ratio too is to ipsec-mb's open and seal). "mixed" is 28
+ * packets of 64 bytes, 16 of 570 and 4 of 1420, shuffled. With -j a JSON object is the last thing
+ * printed.
  *
  *	aead [-j] [-b BURST] [-r ROUNDS]
  *	aead -s [-r ROUNDS]	bursts of 1 to 64: auto against the best of the others
@@ -44,15 +46,19 @@ static const struct sl_aead_backend *const backends[] = {
 #define BACKENDS (sizeof(backends) / sizeof(backends[0]))
 #define BASE_SWEEP_OTHERS 2u /* the sweep: ipsec-mb, our widest engine, auto */
 
+/* transit: opened with one key and sealed with another, whole or (fused) by open_lead and reseal. */
+enum what { SEAL, OPEN, TRANSIT, FUSED, WHATS };
+static const char *const what_names[WHATS] = {"seal", "open", "transit", "fused"};
+
 struct result {
-	double seal_ns[ROUNDS_MAX], open_ns[ROUNDS_MAX];
-	double seal_ratio[ROUNDS_MAX],
-		open_ratio[ROUNDS_MAX]; /* how many times as fast as the base */
+	double ns[WHATS][ROUNDS_MAX];
+	double ratio[WHATS][ROUNDS_MAX]; /* how many times as fast as the base; fused: its transit */
 };
 
 static uint8_t buf[BURST_MAX][STRIDE] __attribute__((aligned(64)));
-static uint8_t keys[BURST_MAX][SL_AEAD_KEY_BYTES] __attribute__((aligned(64)));
+static uint8_t keys[2][BURST_MAX][SL_AEAD_KEY_BYTES] __attribute__((aligned(64)));
 static struct sl_aead_op ops[BURST_MAX];
+static struct sl_aead_reop reops[BURST_MAX];
 static struct result results[BACKENDS];
 static unsigned mix[MIX_PACKETS], rounds = 41;
 static double clock_ns; /* what reading it costs */
@@ -95,7 +101,7 @@ static void prepare(unsigned size, unsigned burst, unsigned k)
 		ops[i] = (struct sl_aead_op){
 			.aad = buf[i] + 128 + 42,
 			.text = buf[i] + 128 + 42 + SL_AEAD_AAD_BYTES,
-			.key = keys[i],
+			.key = keys[0][i],
 			.text_len = size == MIXED ? mix[(k * burst + i) % MIX_PACKETS] : size,
 			.slot = i,
 			.counter = counter++,
@@ -103,32 +109,79 @@ static void prepare(unsigned size, unsigned burst, unsigned k)
 	}
 }
 
+/* The burst goes on under other keys. */
+static void prepare_reseal(unsigned burst)
+{
+	for (unsigned i = 0; i < burst; i++) {
+		reops[i] = (struct sl_aead_reop){
+			.text = ops[i].text,
+			.aad = ops[i].aad,
+			.old_key = ops[i].key,
+			.old_counter = ops[i].counter,
+			.new_key = keys[1][i],
+			.new_counter = counter++,
+			.text_len = ops[i].text_len,
+			.lead = ops[i].lead,
+			.slot = i,
+		};
+	}
+}
+
+static void take_new_keys(unsigned burst)
+{
+	for (unsigned i = 0; i < burst; i++) {
+		ops[i].key = reops[i].new_key;
+		ops[i].counter = reops[i].new_counter;
+	}
+}
+
+/* One burst sealed, opened, sealed again and passed on. False when something did not open. */
+static bool one_turn(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, unsigned size,
+	unsigned burst, unsigned k, double ns[WHATS])
+{
+	double t[7];
+	bool ok;
+
+	prepare(size, burst, k);
+	t[0] = now_ns();
+	b->seal(ctx, ops, burst);
+	t[1] = now_ns();
+	ok = b->open(ctx, ops, burst) == burst;
+	t[2] = now_ns();
+	ns[SEAL] = t[1] - t[0] - clock_ns;
+	ns[OPEN] = t[2] - t[1] - clock_ns;
+	ns[TRANSIT] = ns[SEAL] + ns[OPEN];
+
+	b->seal(ctx, ops, burst);
+	t[3] = now_ns();
+	ok &= sl_aead_open_lead(b, ctx, ops, burst) == burst;
+	t[4] = now_ns();
+	prepare_reseal(burst);
+	t[5] = now_ns();
+	(void)sl_aead_reseal(b, ctx, reops, burst);
+	t[6] = now_ns();
+	ns[FUSED] = t[4] - t[3] + t[6] - t[5] - 2 * clock_ns;
+	take_new_keys(burst);
+	return ok && b->open(ctx, ops, burst) == burst;
+}
+
 /* False when something that was sealed did not open. */
 static bool measure(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx, unsigned size,
-	unsigned burst, double *seal_ns, double *open_ns)
+	unsigned burst, double ns[WHATS])
 {
 	unsigned repeats =
 		(unsigned)(ROUND_BYTES / (burst * (150.0 + (size == MIXED ? 345 : size)))) + 1;
-	double seal = 0, open = 0;
 	bool ok = true;
 
+	memset(ns, 0, WHATS * sizeof(ns[0]));
 	/* The first one finds the code and the predictors as the others left them. */
 	for (unsigned k = 0; k <= repeats; k++) {
-		double t0, t1, t2;
+		double turn[WHATS];
 
-		prepare(size, burst, k);
-		t0 = now_ns();
-		b->seal(ctx, ops, burst);
-		t1 = now_ns();
-		ok &= b->open(ctx, ops, burst) == burst;
-		t2 = now_ns();
-		if (k == 0)
-			continue;
-		seal += t1 - t0 - clock_ns;
-		open += t2 - t1 - clock_ns;
+		ok &= one_turn(b, ctx, size, burst, k, turn);
+		for (unsigned w = 0; w < WHATS && k > 0; w++)
+			ns[w] += turn[w] / (repeats * burst);
 	}
-	*seal_ns = seal / (repeats * burst);
-	*open_ns = open / (repeats * burst);
 	return ok;
 }
 
@@ -153,21 +206,25 @@ static bool measure_all(
 	for (unsigned r = 0; r < rounds; r++) {
 		for (unsigned b = 0; b < count; b++) {
 			struct result *to = &results[b];
+			double ns[WHATS];
 
 			if (!ctx[b])
 				continue;
-			ok &= measure(
-				backends[b], ctx[b], size, burst, &to->seal_ns[r], &to->open_ns[r]);
-			to->seal_ratio[r] = results[0].seal_ns[r] / to->seal_ns[r];
-			to->open_ratio[r] = results[0].open_ns[r] / to->open_ns[r];
+			ok &= measure(backends[b], ctx[b], size, burst, ns);
+			for (unsigned w = 0; w < WHATS; w++) {
+				unsigned base = w == FUSED ? TRANSIT : w;
+
+				to->ns[w][r] = ns[w];
+				to->ratio[w][r] = results[0].ns[base][r] / ns[w];
+			}
 		}
 	}
+	/* Medians sort in place: each is left in element 0. */
 	for (unsigned b = 0; b < count; b++) {
-		/* Medians sort in place: each is left in element 0. */
-		results[b].seal_ns[0] = median(results[b].seal_ns);
-		results[b].open_ns[0] = median(results[b].open_ns);
-		results[b].seal_ratio[0] = median(results[b].seal_ratio);
-		results[b].open_ratio[0] = median(results[b].open_ratio);
+		for (unsigned w = 0; w < WHATS; w++) {
+			results[b].ns[w][0] = median(results[b].ns[w]);
+			results[b].ratio[w][0] = median(results[b].ratio[w]);
+		}
 	}
 	return ok;
 }
@@ -187,8 +244,10 @@ static bool table(struct sl_aead_ctx *const *ctx, unsigned burst, bool json)
 	size_t at = 0;
 	bool ok = true;
 
-	printf("burst %u, %u rounds\n%-14s %6s %9s %9s %8s %8s\n", burst, rounds, "backend",
-		"bytes", "seal ns", "open ns", "seal x", "open x");
+	printf("burst %u, %u rounds\n%-14s %6s", burst, rounds, "backend", "bytes");
+	for (unsigned w = 0; w < WHATS; w++)
+		printf(" %8s ns     x", what_names[w]);
+	printf("\n");
 	for (unsigned s = 0; s < SIZES; s++) {
 		ok &= measure_all(ctx, BACKENDS, sizes[s], burst);
 		for (unsigned b = 0; b < BACKENDS; b++) {
@@ -196,14 +255,18 @@ static bool table(struct sl_aead_ctx *const *ctx, unsigned burst, bool json)
 
 			if (!ctx[b])
 				continue;
-			printf("%-14s %6s %9.1f %9.1f %8.2f %8.2f\n", backends[b]->name,
-				size_name(sizes[s]), r->seal_ns[0], r->open_ns[0], r->seal_ratio[0],
-				r->open_ratio[0]);
+			printf("%-14s %6s", backends[b]->name, size_name(sizes[s]));
 			at += (size_t)snprintf(out + at, sizeof(out) - at,
-				"%s{\"backend\": \"%s\", \"bytes\": \"%s\", \"seal_ns\": %.1f, "
-				"\"open_ns\": %.1f, \"seal_ratio\": %.2f, \"open_ratio\": %.2f}",
-				comma, backends[b]->name, size_name(sizes[s]), r->seal_ns[0],
-				r->open_ns[0], r->seal_ratio[0], r->open_ratio[0]);
+				"%s{\"backend\": \"%s\", \"bytes\": \"%s\"", comma,
+				backends[b]->name, size_name(sizes[s]));
+			for (unsigned w = 0; w < WHATS; w++) {
+				printf(" %11.1f %5.2f", r->ns[w][0], r->ratio[w][0]);
+				at += (size_t)snprintf(out + at, sizeof(out) - at,
+					", \"%s_ns\": %.1f, \"%s_ratio\": %.2f", what_names[w],
+					r->ns[w][0], what_names[w], r->ratio[w][0]);
+			}
+			printf("\n");
+			at += (size_t)snprintf(out + at, sizeof(out) - at, "}");
 			comma = ", ";
 		}
 	}
@@ -230,9 +293,9 @@ static bool sweep(struct sl_aead_ctx *const *ctx)
 			double engine, best, chosen;
 
 			ok &= measure_all(ctx, BASE_SWEEP_OTHERS + 1, sizes[s], burst);
-			engine = results[1].seal_ratio[0];
+			engine = results[1].ratio[SEAL][0];
 			best = engine > 1 ? engine : 1;
-			chosen = results[2].seal_ratio[0] / best;
+			chosen = results[2].ratio[SEAL][0] / best;
 			worst = chosen < worst ? chosen : worst;
 			printf("      %4.2f %4.2f", engine, chosen);
 		}

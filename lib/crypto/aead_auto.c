@@ -106,38 +106,74 @@ fail:
 	return NULL;
 }
 
-static bool wide_wins(const struct wide *w, const struct sl_aead_op *ops, unsigned n)
-{
-	uint64_t longest = 0, total = 0;
+/* What the rules look at, of a burst of either kind of op. */
+struct shape {
+	uint64_t longest, total;
+};
 
-	if (n >= w->any_from)
-		return true;
-	if (n < w->rules[w->rule_count - 1].packets)
-		return false;
-	for (unsigned i = 0; i < n; i++) {
-		longest = ops[i].text_len > longest ? ops[i].text_len : longest;
-		total += ops[i].text_len;
-	}
-	if (2 * total < longest * n)
+static bool shape_wins(const struct wide *w, struct shape s, unsigned n)
+{
+	if (2 * s.total < s.longest * n)
 		return false;
 	for (unsigned i = 0; i < w->rule_count; i++)
-		if (n >= w->rules[i].packets && longest <= w->rules[i].text_max)
+		if (n >= w->rules[i].packets && s.longest <= w->rules[i].text_max)
 			return true;
 	return false;
 }
 
+/* Without a look at the packets, where their number decides. */
+#define WIDE_WINS_(ctx, ops, n)                                                                    \
+	({                                                                                         \
+		const struct wide *w = (ctx)->wide;                                                \
+		bool wins = w && (n) >= w->any_from;                                               \
+                                                                                                   \
+		if (!wins && w && (n) >= w->rules[w->rule_count - 1].packets) {                    \
+			struct shape s = {0, 0};                                                   \
+                                                                                                   \
+			for (unsigned i = 0; i < (n); i++) {                                       \
+				s.total += (ops)[i].text_len;                                      \
+				if ((ops)[i].text_len > s.longest)                                 \
+					s.longest = (ops)[i].text_len;                             \
+			}                                                                          \
+			wins = shape_wins(w, s, n);                                                \
+		}                                                                                  \
+		wins;                                                                              \
+	})
+
 static unsigned seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
-	if (ctx->wide && wide_wins(ctx->wide, ops, n))
+	if (WIDE_WINS_(ctx, ops, n))
 		return ctx->wide->backend->seal(ctx->wide_ctx, ops, n);
 	return ctx->narrow->seal(ctx->narrow_ctx, ops, n);
 }
 
 static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
-	if (ctx->wide && wide_wins(ctx->wide, ops, n))
+	if (WIDE_WINS_(ctx, ops, n))
 		return ctx->wide->backend->open(ctx->wide_ctx, ops, n);
 	return ctx->narrow->open(ctx->narrow_ctx, ops, n);
+}
+
+static unsigned open_lead(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+{
+	if (WIDE_WINS_(ctx, ops, n))
+		return sl_aead_open_lead(ctx->wide->backend, ctx->wide_ctx, ops, n);
+	return sl_aead_open_lead(ctx->narrow, ctx->narrow_ctx, ops, n);
+}
+
+static void open_rest(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
+{
+	if (WIDE_WINS_(ctx, ops, n))
+		sl_aead_open_rest(ctx->wide->backend, ctx->wide_ctx, ops, n);
+	else
+		sl_aead_open_rest(ctx->narrow, ctx->narrow_ctx, ops, n);
+}
+
+static unsigned reseal(struct sl_aead_ctx *ctx, struct sl_aead_reop *ops, unsigned n)
+{
+	if (WIDE_WINS_(ctx, ops, n))
+		return sl_aead_reseal(ctx->wide->backend, ctx->wide_ctx, ops, n);
+	return sl_aead_reseal(ctx->narrow, ctx->narrow_ctx, ops, n);
 }
 
 const struct sl_aead_backend sl_aead_auto = {
@@ -147,4 +183,7 @@ const struct sl_aead_backend sl_aead_auto = {
 	.destroy = destroy,
 	.seal = seal,
 	.open = open,
+	.open_lead = open_lead,
+	.open_rest = open_rest,
+	.reseal = reseal,
 };

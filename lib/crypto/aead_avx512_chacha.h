@@ -47,6 +47,7 @@ enum chacha_out {
 /* One step of one set of lanes. */
 struct chacha_unit {
 	const struct chacha_lanes *lanes;
+	const struct chacha_lanes *old; /* of a pair: the same blocks under other keys */
 	const uint64_t *mask;	/* CHACHA_MASKED: which of its 64 bytes each lane has */
 	struct poly_keys *keys; /* CHACHA_KEYS: two of them */
 	uint32_t step;
@@ -281,63 +282,53 @@ CHACHA_INLINE void chacha_xor(
 	}
 }
 
-CHACHA_INLINE void chacha_out_text(__m512i x[16], const struct chacha_unit *u, bool masked)
+/* What follows the rounds. */
+CHACHA_INLINE void chacha_add_inputs(__m512i x[16], const struct chacha_lanes *l, uint32_t step)
 {
-	const struct chacha_lanes *l = u->lanes;
 	const uint32_t *words = chacha_words;
 
 	FORGET_(l);
 	FORGET_(words);
-	x[0] = _mm512_add_epi32(x[0], _mm512_set1_epi32((int)words[0]));
-	x[1] = _mm512_add_epi32(x[1], _mm512_set1_epi32((int)words[1]));
-	x[2] = _mm512_add_epi32(x[2], _mm512_set1_epi32((int)words[2]));
-	x[3] = _mm512_add_epi32(x[3], _mm512_set1_epi32((int)words[3]));
-	TRANSPOSE_WORDS_(x[0], x[1], x[2], x[3]);
-	x[4] = _mm512_add_epi32(x[4], _mm512_load_si512(l->key[0]));
-	x[5] = _mm512_add_epi32(x[5], _mm512_load_si512(l->key[1]));
-	x[6] = _mm512_add_epi32(x[6], _mm512_load_si512(l->key[2]));
-	x[7] = _mm512_add_epi32(x[7], _mm512_load_si512(l->key[3]));
-	TRANSPOSE_WORDS_(x[4], x[5], x[6], x[7]);
-	x[8] = _mm512_add_epi32(x[8], _mm512_load_si512(l->key[4]));
-	x[9] = _mm512_add_epi32(x[9], _mm512_load_si512(l->key[5]));
-	x[10] = _mm512_add_epi32(x[10], _mm512_load_si512(l->key[6]));
-	x[11] = _mm512_add_epi32(x[11], _mm512_load_si512(l->key[7]));
-	TRANSPOSE_WORDS_(x[8], x[9], x[10], x[11]);
-	x[12] = _mm512_add_epi32(x[12], chacha_counter(l, u->step));
+	for (unsigned i = 0; i < 4; i++)
+		x[i] = _mm512_add_epi32(x[i], _mm512_set1_epi32((int)words[i]));
+	for (unsigned i = 0; i < 8; i++)
+		x[4 + i] = _mm512_add_epi32(x[4 + i], _mm512_load_si512(l->key[i]));
+	x[12] = _mm512_add_epi32(x[12], chacha_counter(l, step));
 	x[14] = _mm512_add_epi32(x[14], _mm512_load_si512(l->nonce_lo));
 	x[15] = _mm512_add_epi32(x[15], _mm512_load_si512(l->nonce_hi));
-	TRANSPOSE_WORDS_(x[12], x[13], x[14], x[15]);
+}
 
+/* Row l is lane l's block afterwards. */
+CHACHA_INLINE void chacha_transpose(__m512i x[16])
+{
+	TRANSPOSE_WORDS_(x[0], x[1], x[2], x[3]);
+	TRANSPOSE_WORDS_(x[4], x[5], x[6], x[7]);
+	TRANSPOSE_WORDS_(x[8], x[9], x[10], x[11]);
+	TRANSPOSE_WORDS_(x[12], x[13], x[14], x[15]);
 	TRANSPOSE_PIECES_(x[0], x[4], x[8], x[12]);
-	chacha_xor(u, 0, x[0], masked);
-	chacha_xor(u, 4, x[4], masked);
-	chacha_xor(u, 8, x[8], masked);
-	chacha_xor(u, 12, x[12], masked);
 	TRANSPOSE_PIECES_(x[1], x[5], x[9], x[13]);
-	chacha_xor(u, 1, x[1], masked);
-	chacha_xor(u, 5, x[5], masked);
-	chacha_xor(u, 9, x[9], masked);
-	chacha_xor(u, 13, x[13], masked);
 	TRANSPOSE_PIECES_(x[2], x[6], x[10], x[14]);
-	chacha_xor(u, 2, x[2], masked);
-	chacha_xor(u, 6, x[6], masked);
-	chacha_xor(u, 10, x[10], masked);
-	chacha_xor(u, 14, x[14], masked);
 	TRANSPOSE_PIECES_(x[3], x[7], x[11], x[15]);
-	chacha_xor(u, 3, x[3], masked);
-	chacha_xor(u, 7, x[7], masked);
-	chacha_xor(u, 11, x[11], masked);
-	chacha_xor(u, 15, x[15], masked);
+}
+
+CHACHA_INLINE void chacha_out_text(__m512i x[16], const struct chacha_unit *u, bool masked)
+{
+	chacha_transpose(x);
+	for (unsigned l = 0; l < CHACHA_LANES; l++)
+		chacha_xor(u, l, x[l], masked);
 }
 
 CHACHA_INLINE void chacha_out(__m512i x[16], const struct chacha_unit *u)
 {
+	if (u->out == CHACHA_KEYS) {
+		chacha_out_keys(x, u);
+		return;
+	}
+	chacha_add_inputs(x, u->lanes, u->step);
 	if (u->out == CHACHA_FULL)
 		chacha_out_text(x, u, false);
-	else if (u->out == CHACHA_MASKED)
-		chacha_out_text(x, u, true);
 	else
-		chacha_out_keys(x, u);
+		chacha_out_text(x, u, true);
 }
 
 #define FROM_ARRAY_(x, a)                                                                          \
@@ -385,6 +376,37 @@ static __attribute__((noinline)) void chacha_step_2(
 	TO_ARRAY_(b, y);
 	chacha_out(a, u);
 	chacha_out(b, v);
+}
+
+/*
+ * Both key streams of sixteen blocks, combined before the one transposition: text goes from the old
+ * key to the new one and is never plain in memory.
+ */
+static __attribute__((noinline)) void chacha_step_pair(const struct chacha_unit *u)
+{
+	struct chacha_unit old = *u;
+	__m512i a[16], b[16];
+
+	old.lanes = u->old;
+	chacha_load(a, u);
+	chacha_load(b, &old);
+	FROM_ARRAY_(x, a);
+	FROM_ARRAY_(y, b);
+	DIAGONALS_2_(x, y);
+	for (unsigned i = 1; i < 10; i++) {
+		COLUMNS_2_(x, y);
+		DIAGONALS_2_(x, y);
+	}
+	TO_ARRAY_(a, x);
+	TO_ARRAY_(b, y);
+	chacha_add_inputs(b, u->old, u->step);
+	chacha_add_inputs(a, u->lanes, u->step);
+	for (unsigned i = 0; i < 16; i++)
+		a[i] = _mm512_xor_si512(a[i], b[i]);
+	if (u->out == CHACHA_MASKED)
+		chacha_out_text(a, u, true);
+	else
+		chacha_out_text(a, u, false);
 }
 
 /*

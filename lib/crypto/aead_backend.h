@@ -32,8 +32,8 @@ void aead_avx512_poly(
 
 /* What the self-test compares: 0, 0 when a backend does not open what it sealed or opens what it
  * should not. */
-#define AEAD_SELFTEST_0 0xaeac80c1485b22cd
-#define AEAD_SELFTEST_1 0x9f238b312d12b4af
+#define AEAD_SELFTEST_0 0x90fa2cc6dba886f5
+#define AEAD_SELFTEST_1 0x60b511ec6c3f8af0
 void aead_selftest_fold(
 	uint64_t answer[2], const struct sl_aead_backend *b, struct sl_aead_ctx *ctx);
 

@@ -402,6 +402,13 @@ static unsigned broken_open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, uns
 	return n;
 }
 
+/* One wrong byte in one packet. */
+static unsigned broken_reseal(struct sl_aead_ctx *ctx, struct sl_aead_reop *ops, unsigned n)
+{
+	ops[n / 2].text[ops[n / 2].text_len - 1] ^= 1;
+	return sl_aead_any_reseal(&sl_aead_sodium, ctx, ops, n);
+}
+
 SL_TEST(engine, known_answers)
 {
 	struct sl_aead_ctx *ctx = sl_aead_sodium.create(64);
@@ -416,6 +423,10 @@ SL_TEST(engine, known_answers)
 	SL_EXPECT(answer[0] != AEAD_SELFTEST_0 || answer[1] != AEAD_SELFTEST_1);
 	broken.seal = sl_aead_sodium.seal;
 	broken.open = broken_open;
+	aead_selftest_fold(answer, &broken, ctx);
+	SL_EXPECT(answer[0] != AEAD_SELFTEST_0 || answer[1] != AEAD_SELFTEST_1);
+	broken.open = sl_aead_sodium.open;
+	broken.reseal = broken_reseal;
 	aead_selftest_fold(answer, &broken, ctx);
 	SL_EXPECT(answer[0] != AEAD_SELFTEST_0 || answer[1] != AEAD_SELFTEST_1);
 	sl_aead_sodium.destroy(ctx);

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SL_AEAD_AVX512_CHUNK_H
+#define SL_AEAD_AVX512_CHUNK_H
+/*
+ * Which block is computed in which lane. A burst is worked off in chunks of up to 64 packets, whose
+ * packets are sorted by their number of blocks and stand at "positions" from then on:
+ *
+ *	groups	sixteen positions each: lane = packet for as many steps as the shortest of the
+ *		sixteen has blocks
+ *	pool	all blocks that are left, and all of the packets behind the last full group, as one
+ *		long row, which is cut into runs of equal length; a lane works off its run and
+ *		changes keys where the run enters another packet
+ *
+ * Both come down to units (sixteen lanes, a step), which are computed two at a time whatever they
+ * belong to. In a pass that exchanges key streams the two are one: the same sixteen blocks under
+ * the old and the new key.
+ *
+ * Private to the AVX-512 engine.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "aead_avx512_chacha.h"
+#include "aead_avx512_poly.h"
+#include "aead_backend.h"
+
+#define CHUNK 64u
+#define GROUPS (CHUNK / CHACHA_LANES)
+#define VECTORS (CHUNK / POLY_LANES)
+#define PIECES (2 * CHUNK)
+#define POOL_LANES (2 * CHACHA_LANES)
+
+/* Consecutive blocks of one packet: number 0 is its one-time key, the text begins with 1. */
+struct piece {
+	uint32_t position, block, count;
+};
+
+/* What a lane of the pool has before it: the piece it is in or about to enter. */
+struct run {
+	uint32_t piece, done; /* blocks of that piece that are behind it */
+	uint32_t end;	      /* the step behind its last one */
+	bool entering;
+};
+
+struct group {
+	struct chacha_lanes lanes;
+	uint32_t blocks; /* of the shortest */
+	uint32_t masked; /* from this step on some lane has less than 64 bytes */
+	uint64_t whole[CHACHA_LANES],
+		tail[CHACHA_LANES]; /* masks before the last step, and of it */
+	struct chacha_lanes old;    /* PHASE_PAIR: the keys the packets came with */
+};
+
+/* What the units of a chunk do. */
+enum phase {
+	PHASE_ALL,  /* one-time keys and text */
+	PHASE_KEYS, /* one-time keys only */
+	PHASE_TEXT,
+	PHASE_PAIR, /* text: from the old key stream to the new one */
+};
+
+/* Which part of the texts is worked on: each packet's span of blocks. */
+enum cover {
+	COVER_ALL,
+	COVER_FIRST, /* the first block */
+	COVER_LEAD,  /* what is plaintext already */
+	COVER_REST,  /* what is not */
+};
+
+struct chunk {
+	struct sl_aead_op *ops;
+	const struct sl_aead_reop *reops; /* PHASE_PAIR: the same packets */
+	uint32_t n, groups;
+	enum phase phase;
+	uint32_t group, step; /* the next unit of a group */
+	uint32_t unit, units; /* the same of the pool */
+	uint32_t sets;	      /* of lanes in the pool */
+	uint32_t pieces;
+	uint16_t order[CHUNK];	/* position -> op */
+	/* By position: blocks of text before the span, its blocks, the byte behind it. */
+	uint32_t skip[CHUNK], blocks[CHUNK], end[CHUNK];
+	bool good[CHUNK]; /* by position */
+	bool even;	  /* all of one length and lead */
+	bool all_good;
+	bool pooled; /* the pool has been used */
+	struct piece piece[PIECES];
+	struct run run[POOL_LANES];
+	uint8_t tag[CHUNK][16]; /* by position */
+	/* From here on secrets, wiped behind every chunk. */
+	struct poly_keys keys[VECTORS];
+	uint8_t pool_key[CHUNK][32] __attribute__((aligned(64)));
+	struct group grouped[GROUPS];
+	struct chacha_lanes pool[2], pool_old;
+	uint64_t pool_mask[2][CHACHA_LANES];
+	uint32_t event[2][CHACHA_LANES]
+		__attribute__((aligned(64))); /* the step at which a lane's inputs change */
+};
+
+struct sl_aead_ctx {
+	struct chunk chunk __attribute__((aligned(64)));
+	uint8_t idle[64] __attribute__((aligned(64))); /* what lanes without work point at */
+	unsigned max_burst;
+	bool ok[SL_AEAD_BURST_MAX];
+	struct sl_aead_op spare[SL_AEAD_BURST_MAX];
+};
+
+static inline const struct sl_aead_op *at_position(const struct chunk *c, uint32_t position)
+{
+	return &c->ops[c->order[position]];
+}
+
+/*
+ * Longest first: a packet's position is the number of packets that go before it, counted for
+ * sixteen of them at a time. Nothing to predict, which an ordinary sort of so few would spend most
+ * of its time on.
+ */
+static void sort(struct chunk *c)
+{
+	uint32_t rank[CHUNK] __attribute__((aligned(64))), key[CHUNK] __attribute__((aligned(64)));
+
+	/* Distinct: of equal packets the earlier one goes first. */
+	for (uint32_t i = 0; i < c->n; i++) {
+		uint32_t blocks = (uint32_t)(((uint64_t)c->ops[i].text_len + 63) / 64);
+
+		key[i] = (blocks < (1u << 26) - 1 ? blocks : (1u << 26) - 1) << 6 | (63 - i);
+	}
+	memset(key + c->n, 0, (CHUNK - c->n) * sizeof(key[0]));
+	for (uint32_t v = 0; v < c->n; v += 16) {
+		__m512i own = _mm512_load_si512(&key[v]), before = _mm512_setzero_si512();
+
+		for (uint32_t i = 0; i < c->n; i++) {
+			__mmask16 k = _mm512_cmpgt_epu32_mask(_mm512_set1_epi32((int)key[i]), own);
+
+			before = _mm512_mask_add_epi32(before, k, before, _mm512_set1_epi32(1));
+		}
+		_mm512_store_si512(&rank[v], before);
+	}
+	for (uint32_t i = 0; i < c->n; i++)
+		c->order[rank[i]] = (uint16_t)i;
+}
+
+/* Positions of the packets; where all are of one length, as they came. */
+static void arrange(struct chunk *c, enum cover cover)
+{
+	uint32_t len = c->ops[0].text_len, lead = c->ops[0].lead, differ = 0;
+	uint32_t leads = cover == COVER_LEAD || cover == COVER_REST ? UINT32_MAX : 0;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		c->order[i] = (uint16_t)i;
+		differ |= (c->ops[i].text_len ^ len) | ((c->ops[i].lead ^ lead) & leads);
+	}
+	c->even = differ == 0;
+	if (!c->even)
+		sort(c);
+}
+
+static void set_spans(struct chunk *c, enum cover cover)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct sl_aead_op *op = at_position(c, i);
+		uint32_t end = op->text_len, skip = 0;
+
+		if (cover == COVER_FIRST)
+			end = end < 64 ? end : 64;
+		else if (cover == COVER_LEAD)
+			end = op->lead;
+		else if (cover == COVER_REST)
+			skip = (uint32_t)(((uint64_t)op->lead + 63) / 64);
+		c->skip[i] = skip;
+		c->end[i] = end;
+		c->blocks[i] = (uint32_t)(((uint64_t)end + 63) / 64) - skip;
+	}
+}
+
+/* The bytes of text block b (from 1) before byte `end`. */
+static inline uint64_t block_mask(uint32_t end, uint32_t b)
+{
+	uint32_t left = end - 64 * (b - 1);
+
+	return left >= 64 ? UINT64_MAX : UINT64_MAX >> (64 - left);
+}
+
+/* Step 0 is the block before the span: the one-time key's where that begins with the text. */
+static void group_places(struct chunk *c, struct group *g, uint32_t first)
+{
+	for (uint32_t l = 0; l < CHACHA_LANES; l++) {
+		uint32_t skip = c->skip[first + l];
+
+		g->lanes.block[l] = skip;
+		g->lanes.text[l] = (uintptr_t)at_position(c, first + l)->text +
+				   (uintptr_t)64 * skip - 64;
+	}
+}
+
+static void groups_init(struct chunk *c)
+{
+	const uint8_t *key[CHUNK];
+
+	for (uint32_t i = 0; i < c->groups * CHACHA_LANES; i++) {
+		const struct sl_aead_op *op = at_position(c, i);
+		struct chacha_lanes *lanes = &c->grouped[i / CHACHA_LANES].lanes;
+		uint32_t l = i % CHACHA_LANES;
+
+		key[i] = op->key;
+		lanes->nonce_lo[l] = (uint32_t)op->counter;
+		lanes->nonce_hi[l] = (uint32_t)(op->counter >> 32);
+	}
+	for (uint32_t g = 0; g < c->groups; g++) {
+		chacha_set_keys(&c->grouped[g].lanes, key + g * CHACHA_LANES);
+		chacha_begin(&c->grouped[g].lanes);
+		group_places(c, &c->grouped[g], g * CHACHA_LANES);
+	}
+}
+
+/* The keys that the texts of a group are enciphered with still. */
+static void group_old(struct chunk *c, struct group *g, uint32_t first)
+{
+	const uint8_t *key[CHACHA_LANES];
+
+	for (uint32_t l = 0; l < CHACHA_LANES; l++) {
+		const struct sl_aead_reop *r = &c->reops[c->order[first + l]];
+
+		key[l] = r->old_key;
+		g->old.nonce_lo[l] = (uint32_t)r->old_counter;
+		g->old.nonce_hi[l] = (uint32_t)(r->old_counter >> 32);
+	}
+	chacha_set_keys(&g->old, key);
+	chacha_begin(&g->old);
+	memcpy(g->old.block, g->lanes.block, sizeof(g->old.block));
+}
+
+/* Once it is known which packets are worked on: how far the group goes and what its last step may
+ * touch. */
+static void group_masks(struct chunk *c, struct group *g, uint32_t first)
+{
+	bool dead = false;
+	uint64_t all = UINT64_MAX;
+
+	if (c->even && c->all_good && c->end[first] % 64 == 0) {
+		g->blocks = c->blocks[first];
+		g->masked = UINT32_MAX;
+		return;
+	}
+	g->blocks = UINT32_MAX;
+	for (uint32_t l = 0; l < CHACHA_LANES; l++) {
+		if (!c->good[first + l])
+			dead = true;
+		else if (c->blocks[first + l] < g->blocks)
+			g->blocks = c->blocks[first + l];
+	}
+	if (g->blocks == UINT32_MAX)
+		g->blocks = 0;
+	for (uint32_t l = 0; l < CHACHA_LANES && g->blocks > 0; l++) {
+		uint32_t last = c->skip[first + l] + g->blocks;
+
+		g->whole[l] = c->good[first + l] ? UINT64_MAX : 0;
+		g->tail[l] = c->good[first + l] ? block_mask(c->end[first + l], last) : 0;
+		all &= g->tail[l];
+	}
+	g->masked = dead ? 1 : all == UINT64_MAX ? UINT32_MAX : g->blocks;
+}
+
+static void add_piece(
+	struct chunk *c, uint32_t position, uint32_t block, uint32_t count, uint32_t *total)
+{
+	if (count == 0)
+		return;
+	c->piece[c->pieces++] = (struct piece){position, block, count};
+	*total += count;
+}
+
+/* Collects what the groups leave over and cuts it into runs. */
+static void pool_init(struct chunk *c)
+{
+	uint32_t total = 0, length[2], piece = 0, done = 0;
+
+	c->pieces = 0;
+	c->unit = c->units = 0;
+	if (c->even && c->n % CHACHA_LANES == 0)
+		return;
+	for (uint32_t i = 0; i < c->n; i++) {
+		uint32_t g = i / CHACHA_LANES, from = g < c->groups ? c->grouped[g].blocks : 0;
+
+		if ((c->phase == PHASE_ALL || c->phase == PHASE_KEYS) && g >= c->groups)
+			add_piece(c, i, 0, 1, &total);
+		if (c->phase != PHASE_KEYS && c->good[i])
+			add_piece(c, i, c->skip[i] + from + 1, c->blocks[i] - from, &total);
+	}
+	/*
+	 * Sixteen lanes a unit. There are two sets of lanes, of which the second gets a unit less
+	 * where that is enough, or one of old and new keys.
+	 */
+	c->units = (total + CHACHA_LANES - 1) / CHACHA_LANES;
+	if (total == 0)
+		return;
+	c->pooled = true;
+	c->sets = c->phase == PHASE_PAIR ? 1 : 2;
+	length[0] = (c->units + c->sets - 1) / c->sets;
+	length[1] = c->units - length[0];
+	for (uint32_t l = 0; l < POOL_LANES; l++) {
+		uint32_t left = length[l / CHACHA_LANES];
+
+		left = left < total ? left : total;
+		total -= left;
+		c->run[l] = (struct run){piece, done, left, true};
+		c->event[l / CHACHA_LANES][l % CHACHA_LANES] = 0;
+		while (left > 0) {
+			uint32_t here = c->piece[piece].count - done;
+
+			if (here > left) {
+				done += left;
+				break;
+			}
+			left -= here;
+			piece++;
+			done = 0;
+		}
+	}
+}
+
+/* A lane without work, from `step` on: it may not wander off, so it is told again at every step. */
+static void pool_rest(struct sl_aead_ctx *ctx, uint32_t set, uint32_t lane, uint32_t step)
+{
+	struct chunk *c = &ctx->chunk;
+
+	c->pool_mask[set][lane] = 0;
+	c->pool[set].text[lane] = (uintptr_t)ctx->idle - (uintptr_t)64 * step;
+	c->event[set][lane] = step + 1;
+}
+
+/* A lane enters a piece, or comes to the block of a packet that is not whole. */
+static void pool_event(struct sl_aead_ctx *ctx, uint32_t set, uint32_t lane, uint32_t step)
+{
+	struct chunk *c = &ctx->chunk;
+	struct chacha_lanes *lanes = &c->pool[set];
+	struct run *r = &c->run[set * CHACHA_LANES + lane];
+	const struct piece *p = &c->piece[r->piece];
+	const struct sl_aead_op *op;
+	uint32_t block, left, next;
+
+	if (step >= r->end) {
+		pool_rest(ctx, set, lane, step);
+		return;
+	}
+	op = at_position(c, p->position);
+	left = p->count - r->done;
+	block = p->block + r->done;
+	if (r->entering) {
+		/* The counter and the address of step 0, which this lane may never have been at. */
+		chacha_set_key(lanes, lane, op->key, op->counter);
+		lanes->block[lane] = block - step;
+		lanes->text[lane] =
+			(block == 0 ? (uintptr_t)c->pool_key[p->position]
+				    : (uintptr_t)op->text + (uintptr_t)64 * (block - 1)) -
+			(uintptr_t)64 * step;
+		if (c->phase == PHASE_PAIR) {
+			const struct sl_aead_reop *reop = &c->reops[c->order[p->position]];
+
+			chacha_set_key(&c->pool_old, lane, reop->old_key, reop->old_counter);
+			c->pool_old.block[lane] = block - step;
+		}
+	}
+	/* Every piece of text ends with its span. */
+	c->pool_mask[set][lane] = block == 0  ? UINT32_MAX
+				  : left == 1 ? block_mask(c->end[p->position], block)
+					      : UINT64_MAX;
+	r->entering = left == 1;
+	if (left > 1) {
+		r->done += left - 1;
+		next = step + left - 1;
+	} else {
+		r->piece++;
+		r->done = 0;
+		next = step + 1;
+	}
+	c->event[set][lane] = next < r->end ? next : r->end;
+}
+
+/* Makes the sixteen lanes of a set ready for their next block each. */
+static void pool_step(struct sl_aead_ctx *ctx, uint32_t set, uint32_t step)
+{
+	struct chunk *c = &ctx->chunk;
+	uint32_t lanes = _mm512_cmpeq_epi32_mask(
+		_mm512_load_si512(c->event[set]), _mm512_set1_epi32((int)step));
+
+	if (lanes == 0)
+		return;
+	do {
+		pool_event(ctx, set, (uint32_t)__builtin_ctz(lanes), step);
+		lanes &= lanes - 1;
+	} while (lanes != 0);
+	chacha_begin(&c->pool[set]);
+	if (c->phase == PHASE_PAIR)
+		chacha_begin(&c->pool_old);
+}
+
+static bool next_unit(struct sl_aead_ctx *ctx, struct chacha_unit *u)
+{
+	struct chunk *c = &ctx->chunk;
+
+	for (; c->group < c->groups; c->group++) {
+		struct group *g = &c->grouped[c->group];
+
+		if (c->step <= (c->phase == PHASE_KEYS ? 0 : g->blocks)) {
+			u->lanes = &g->lanes;
+			u->old = &g->old;
+			u->keys = &c->keys[2 * c->group];
+			u->mask = c->step < g->blocks ? g->whole : g->tail;
+			u->step = c->step;
+			u->out = c->step == 0	       ? CHACHA_KEYS
+				 : c->step < g->masked ? CHACHA_FULL
+						       : CHACHA_MASKED;
+			c->step++;
+			return true;
+		}
+		c->step = c->phase == PHASE_TEXT || c->phase == PHASE_PAIR;
+	}
+	if (c->unit == c->units)
+		return false;
+	u->lanes = &c->pool[c->unit % c->sets];
+	u->old = &c->pool_old;
+	u->mask = c->pool_mask[c->unit % c->sets];
+	u->step = c->unit / c->sets;
+	u->out = CHACHA_MASKED;
+	pool_step(ctx, c->unit % c->sets, u->step);
+	c->unit++;
+	return true;
+}
+
+/* The text from the old key stream to the new one, in all spans. */
+static void run_pairs(struct sl_aead_ctx *ctx)
+{
+	struct chunk *c = &ctx->chunk;
+	struct chacha_unit u;
+
+	c->phase = PHASE_PAIR;
+	c->group = 0;
+	c->step = 1;
+	for (uint32_t g = 0; g < c->groups; g++) {
+		struct group *group = &c->grouped[g];
+
+		group_masks(c, group, g * CHACHA_LANES);
+		if (group->blocks == 0)
+			continue;
+		group_places(c, group, g * CHACHA_LANES);
+		group_old(c, group, g * CHACHA_LANES);
+	}
+	pool_init(c);
+	while (next_unit(ctx, &u))
+		chacha_step_pair(&u);
+}
+
+static void run_phase(struct sl_aead_ctx *ctx, enum phase phase)
+{
+	struct chunk *c = &ctx->chunk;
+	struct chacha_unit u, v;
+
+	c->phase = phase;
+	c->group = 0;
+	c->step = phase == PHASE_TEXT;
+	if (phase != PHASE_KEYS)
+		for (uint32_t g = 0; g < c->groups; g++)
+			group_masks(c, &c->grouped[g], g * CHACHA_LANES);
+	pool_init(c);
+	while (next_unit(ctx, &u)) {
+		if (next_unit(ctx, &v))
+			chacha_step_2(&u, &v);
+		else
+			chacha_step_1(&u);
+	}
+	if (phase == PHASE_TEXT)
+		return;
+	/* One-time keys that came out of the pool. */
+	for (uint32_t i = c->groups * CHACHA_LANES; i < c->n; i++) {
+		struct poly_keys *k = &c->keys[i / POLY_LANES];
+
+		memcpy(&k->r_lo[i % POLY_LANES], c->pool_key[i], 8);
+		memcpy(&k->r_hi[i % POLY_LANES], c->pool_key[i] + 8, 8);
+		memcpy(&k->s_lo[i % POLY_LANES], c->pool_key[i] + 16, 8);
+		memcpy(&k->s_hi[i % POLY_LANES], c->pool_key[i] + 24, 8);
+	}
+}
+
+#endif
