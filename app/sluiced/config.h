@@ -222,6 +222,8 @@ int sl_config_parse(struct sl_config *c, const char *text, size_t len,
 /* The same from a file. error->at.line is 0 when the file itself cannot be read. */
 int sl_config_load(
 	struct sl_config *c, const char *path, struct sl_conf_error *error) SL_MUST_CHECK;
+/* Is there enough in it to run: a port, a transport? 0, or -EINVAL with error filled. */
+int sl_config_check_run(const struct sl_config *c, struct sl_conf_error *error) SL_MUST_CHECK;
 /* "path:line:column: text" or "path: text". */
 void sl_config_error_print(FILE *out, const char *path, const struct sl_conf_error *error);
 

@@ -36,12 +36,18 @@ on_link(const struct sl_conf_port *p, const struct sl_ifaddr *ip)
 	return false;
 }
 
-/* Two texts for one device: the arguments behind its name, and a PCI domain of 0, tell nothing apart. */
+/* Two texts for one device: the arguments behind its name, and a PCI domain of 0, tell nothing apart; two on one interface. */
 static bool
 same_device(const char *a, const char *b)
 {
+	const char *ia = strstr(a, ",iface="), *ib = strstr(b, ",iface=");
 	size_t n;
 
+	if (ia && ib) {
+		n = strcspn(ia + 7, ",");
+		if (n == strcspn(ib + 7, ",") && !strncmp(ia + 7, ib + 7, n))
+			return true;
+	}
 	a += strncmp(a, "0000:", 5) ? 0 : 5;
 	b += strncmp(b, "0000:", 5) ? 0 : 5;
 	n = strcspn(a, ",");
@@ -66,6 +72,24 @@ find_twin(const struct sl_config *c, uint32_t port, uint32_t index)
 	return NULL;
 }
 
+/*
+ * A prefix of an earlier port that this one's overlaps: which port a destination is behind would hang on the order of the
+ * file.
+ */
+static const struct sl_conf_ifaddr *
+find_overlap(const struct sl_config *c, uint32_t port, const struct sl_ifaddr *ip)
+{
+	for (uint32_t p = 0; p < port; p++)
+		for (uint32_t i = 0; i < c->dataplane.ports[p].address_count; i++) {
+			const struct sl_conf_ifaddr *o = &c->dataplane.ports[p].addresses[i];
+			unsigned bits = o->ip.prefix_len < ip->prefix_len ? o->ip.prefix_len : ip->prefix_len;
+
+			if (o->ip.family == ip->family && !is_link_local(ip) && sl_prefix_match(o->ip.ip, ip->ip, bits))
+				return o;
+		}
+	return NULL;
+}
+
 static int
 check_addresses(const struct sl_config *c, uint32_t port, struct sl_conf_error *error)
 {
@@ -78,6 +102,11 @@ check_addresses(const struct sl_config *c, uint32_t port, struct sl_conf_error *
 			return sl_conf_fail(error, p->addresses[i].at,
 				"dataplane.ports[].addresses[]: this address already stands in "
 				"line %u",
+				twin->at.line);
+		twin = find_overlap(c, port, &p->addresses[i].ip);
+		if (twin)
+			return sl_conf_fail(error, p->addresses[i].at,
+				"dataplane.ports[].addresses[]: the prefix overlaps that of another port in line %u",
 				twin->at.line);
 	}
 	for (uint32_t r = 0; r < p->route_count; r++)
@@ -365,4 +394,15 @@ sl_config_check(struct sl_config *c, struct sl_conf_error *error)
 	if (!rc)
 		rc = check_peers(c, error);
 	return rc;
+}
+
+int
+sl_config_check_run(const struct sl_config *c, struct sl_conf_error *error)
+{
+	if (!c->dataplane.port_count)
+		return sl_conf_fail(error, (struct sl_pos){0, 0}, "dataplane.ports: there is no port to run on");
+	if (!c->udp_count && !c->ethernet_count)
+		return sl_conf_fail(
+			error, (struct sl_pos){0, 0}, "transports: there is neither udp nor ethernet");
+	return 0;
 }

@@ -353,13 +353,7 @@ sl_daemon_run(const struct sl_config *config, const char *config_path)
 	sigaddset(&signals, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	rc = -EINVAL;
-	if (!config->dataplane.port_count)
-		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "dataplane.ports: there is no port to run on");
-	else if (!config->udp_count && !config->ethernet_count)
-		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "transports: there is neither udp nor ethernet");
-	else
-		rc = sl_daemon_build(d, &eal_up);
+	rc = sl_daemon_build(d, &eal_up);
 	if (!rc)
 		rc = make_resolver(d);
 	if (!rc)

@@ -29,7 +29,7 @@ load(struct sl_config *config, const char *path)
 {
 	struct sl_conf_error error;
 
-	if (sl_config_load(config, path, &error)) {
+	if (sl_config_load(config, path, &error) || sl_config_check_run(config, &error)) {
 		if (!error.text[0])
 			snprintf(error.text, sizeof(error.text), "out of memory");
 		sl_config_error_print(stderr, path, &error);

@@ -180,6 +180,15 @@ SL_TEST(config, keys_and_values_that_are_refused)
 		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/24]},\n {name: b, "
 		 "device: y, addresses: [10.0.0.1/8]}]}",
 			2, 35, "this address already stands in line 1"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/16]},\n {name: b, "
+		 "device: y, addresses: [10.0.3.1/24]}]}",
+			2, 35, "the prefix overlaps that of another port in line 1"},
+		{"dataplane: {ports: [{name: a, device: x, addresses: [\"2001:db8::1/64\"]},\n {name: b, "
+		 "device: y, addresses: [\"2001:db8::9/60\"]}]}",
+			2, 35, "the prefix overlaps that of another port in line 1"},
+		{"dataplane: {ports: [{name: a, device: \"net_af_packet0,iface=e0\"},\n {name: b, "
+		 "device: \"net_af_packet1,iface=e0,qpairs=2\"}]}",
+			2, 2, "a second port on device"},
 		{"dataplane: {ports: [{name: a, device: x, addresses: [10.0.0.1/24], routes: [{to: "
 		 "default, via: 10.0.0.1}]}]}",
 			1, 77, "via is our own address"},

@@ -242,9 +242,12 @@ SL_TEST(daemon, command_lines)
 	SL_EXPECT(strstr(output_of("out"), "bad.yaml:2:3: unknown key") != NULL);
 	SL_EXPECT_EQ(RUN(SLUICED, "--check", in_dir("bad.yaml")), 2);
 	write_text(in_dir("empty.yaml"), "");
-	SL_EXPECT_EQ(RUN(SLUICED, "--check", in_dir("empty.yaml")), 0);
-	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("empty.yaml")), 1);
-	SL_EXPECT(strstr(output_of("out"), "there is no port to run on") != NULL);
+	SL_EXPECT_EQ(RUN(SLUICED, "--check", in_dir("empty.yaml")), 2);
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("empty.yaml")), 2);
+	SL_EXPECT(strstr(output_of("out"), "empty.yaml: dataplane.ports: there is no port to run on") != NULL);
+	write_text(in_dir("empty.yaml"), "dataplane: {ports: [{name: p0, device: net_null0}]}\n");
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("empty.yaml")), 2);
+	SL_EXPECT(strstr(output_of("out"), "transports: there is neither udp nor ethernet") != NULL);
 	SL_EXPECT_EQ(RUN(SLUICED, "--check", SLUICE_SOURCE "/docs/examples/relay.yaml"), 0);
 	write_config("    - {name: p2, device: net_nonsense0}\n");
 	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
