@@ -190,7 +190,9 @@ each_second(struct sl_daemon *d)
 	}
 	if (d->server)
 		sl_server_second(d->server, d->now_us);
-	sl_notify_watchdog(d->now_us);
+	/* A worker that hangs takes its share of the traffic with it: better a restart than half a relay. */
+	if (!sl_dataplane_workers_stalled(d->dp))
+		sl_notify_watchdog(d->now_us);
 	sl_app_log_flush();
 }
 
@@ -318,6 +320,7 @@ down(struct sl_daemon *d, bool eal_up)
 	sl_identity_destroy(d->identity);
 	free(d->peers);
 	free(d->peer_up);
+	free(d->cuts);
 }
 
 static enum sl_log_level

@@ -31,6 +31,7 @@ struct sl_server;
 	X(TRANSMIT_FAILED, "transmit_failed",                                                      \
 		"control frames that could not be sent (no route, neighbour or room)")             \
 	X(UP_FAILED, "peer_up_failed", "links that came up and found no room in the router")       \
+	X(PEERS_CUT, "peers_cut", "peers routed around because their port was down")               \
 	X(BEACON_TX, "beacons_sent", "beacons sent")                                               \
 	X(BEACON_RX, "beacons_heard", "beacons heard")                                             \
 	X(BEACON_DIAL, "beacons_dialled", "nodes dialled because their beacon was heard")          \
@@ -56,6 +57,8 @@ struct sl_app_peer {
 	bool has_names, up;
 };
 
+struct sl_app_cut;
+
 struct sl_app_beacon {
 	uint64_t next_us; /* when to send the next one */
 };
@@ -80,6 +83,7 @@ struct sl_daemon {
 	struct sl_bucket beacon_dials; /* nodes dialled because a beacon was heard */
 	uint16_t udp_ports[SL_CONF_TRANSPORTS_MAX]; /* as they are on the wire */
 	uint8_t *peer_up;			    /* per peer_id: the router knows it */
+	struct sl_app_cut *cuts;		    /* per peer_id: of port_events.c */
 	uint32_t max_peers;
 
 	bool running; /* workers run: reclaim goes through the data plane */
@@ -106,6 +110,14 @@ void sl_sinks_links(struct sl_daemon *d, struct sl_links_sink *sink);
 void sl_sinks_router(struct sl_daemon *d, struct sl_router_sink *sink);
 void sl_sinks_dataplane(struct sl_daemon *d, struct sl_dataplane_sink *sink);
 void sl_sinks_reclaim(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
+
+/* port_events.c: peers behind a port that cannot be used leave the router, their links stay. */
+int sl_port_events_init(struct sl_daemon *d) SL_MUST_CHECK;
+/* A peer that the router knows now (xonly), or not any more (NULL). */
+void sl_port_events_peer(struct sl_daemon *d, uint32_t peer_id, const uint8_t *xonly, uint16_t mtu);
+/* It can be reached after all. */
+void sl_port_events_join(struct sl_daemon *d, uint32_t peer_id);
+void sl_port_events_link(struct sl_daemon *d, uint16_t port, bool up);
 
 /* peers.c */
 int sl_peers_init(

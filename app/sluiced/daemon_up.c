@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "daemon.h"
 #include "nodekey.h"
+#include "sl_port_check.h"
 
 #define RESERVE_PEERS 128u /* rows that inbound handshakes hold before they are peers */
 #define ALL_PEERS 4096u	   /* node.limits.max_peers: 0 */
@@ -34,6 +35,23 @@ make_identity(struct sl_daemon *d)
 			"dataplane.aead: %s cannot be used on this machine",
 			d->config->dataplane.aead);
 		return -ENOTSUP;
+	}
+	return 0;
+}
+
+/* What can be told of the devices is told before EAL lays out memory. */
+static int
+check_devices(struct sl_daemon *d)
+{
+	for (uint32_t i = 0; i < d->config->dataplane.port_count; i++) {
+		const struct sl_conf_port *p = &d->config->dataplane.ports[i];
+		const char *error = "";
+		int rc = sl_port_check(p->device, &error);
+
+		if (rc) {
+			sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "port %s (%s): %s", p->name, p->device, error);
+			return rc;
+		}
 	}
 	return 0;
 }
@@ -74,7 +92,7 @@ make_table(struct sl_daemon *d)
 		d->config->dataplane.sessions ? d->config->dataplane.sessions : 4 * d->max_peers;
 	d->peer_up = calloc(d->max_peers, 1);
 	d->table = sl_session_table_create(&c);
-	if (!d->peer_up || !d->table) {
+	if (!d->peer_up || !d->table || sl_port_events_init(d)) {
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP,
 			"session table for %u sessions: %s (locked memory limit?)", c.max_sessions,
 			strerror(errno));
@@ -384,6 +402,8 @@ sl_daemon_build(struct sl_daemon *d, bool *eal_up)
 {
 	int rc = make_identity(d);
 
+	if (!rc)
+		rc = check_devices(d);
 	if (!rc)
 		rc = make_eal(d);
 	if (rc)

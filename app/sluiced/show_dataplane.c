@@ -53,7 +53,13 @@ sl_show_ports(struct sl_daemon *d, const json_t *params)
 		json_object_set_new(o, "device", json_string(conf->device));
 		json_object_set_new(o, "driver", json_string(s.driver));
 		json_object_set_new(o, "mac", json_mac(s.mac));
+		json_object_set_new(o, "state", json_string(s.state));
+		json_object_set_new(o, "state_secs", json_real(sl_age_s(d, s.state_since_us)));
 		json_object_set_new(o, "link_up", json_boolean(s.link_up));
+		set_u64(o, "link_downs", s.link_downs);
+		set_u64(o, "removals", s.removals);
+		set_u64(o, "resets", s.resets);
+		set_u64(o, "returns", s.returns);
 		set_u64(o, "link_mbps", s.link_mbps);
 		set_u64(o, "queues", s.queues);
 		set_u64(o, "mtu", s.mtu);
@@ -121,6 +127,9 @@ sl_show_workers(struct sl_daemon *d, const json_t *params)
 		set_u64(o, "worker", i);
 		set_u64(o, "lcore", sl_dataplane_worker_lcore(d->dp, i));
 		set_u64(o, "cpu", i < d->plan.workers ? d->plan.worker_cpus[i] : 0);
+		json_object_set_new(o, "stalled", json_boolean(s.stalled));
+		json_object_set_new(o, "still_secs", json_real((double)s.still_us / 1e6));
+		set_u64(o, "stalls", s.stalls);
 		set_u64(o, "rx", s.rx);
 		set_u64(o, "tx", s.tx);
 		set_u64(o, "punt", s.verdicts[SL_PUNT]);

@@ -28,6 +28,8 @@ links_path(void *arg, uint32_t peer_id, const struct sl_addr *addr)
 	struct sl_daemon *d = arg;
 
 	sl_dataplane_path_set(d->dp, peer_id, addr, now(d));
+	if (sl_dataplane_peer_usable(d->dp, peer_id))
+		sl_port_events_join(d, peer_id);
 }
 
 static void
@@ -48,6 +50,7 @@ links_peer_up(void *arg, uint32_t peer_id, const struct sl_remote_key *key, uint
 		return;
 	}
 	d->peer_up[peer_id] = 1;
+	sl_port_events_peer(d, peer_id, key->xonly, mtu);
 }
 
 static void
@@ -57,6 +60,7 @@ links_peer_down(void *arg, uint32_t peer_id, enum sl_down_reason reason)
 
 	(void)reason;
 	sl_dataplane_path_set(d->dp, peer_id, NULL, now(d));
+	sl_port_events_peer(d, peer_id, NULL, 0);
 	if (!d->peer_up[peer_id])
 		return;
 	sl_router_peer_down(d->router, peer_id, now(d));
@@ -248,6 +252,12 @@ dp_beacon(void *arg, const struct sl_addr *from, const uint8_t *xonly)
 	}
 }
 
+static void
+dp_link(void *arg, uint16_t port, bool up)
+{
+	sl_port_events_link(arg, port, up);
+}
+
 void
 sl_sinks_dataplane(struct sl_daemon *d, struct sl_dataplane_sink *sink)
 {
@@ -259,5 +269,6 @@ sl_sinks_dataplane(struct sl_daemon *d, struct sl_dataplane_sink *sink)
 		.too_big = dp_too_big,
 		.first_frame = dp_first_frame,
 		.roamed = dp_roamed,
-		.beacon = dp_beacon};
+		.beacon = dp_beacon,
+		.link = dp_link};
 }

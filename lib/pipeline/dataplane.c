@@ -150,6 +150,7 @@ sl_dataplane_port_add(struct sl_dataplane *dp, const struct sl_port_config *conf
 	for (unsigned i = 0; i < dp->config.workers; i++)
 		dp->workers[i]->tx[p->index] =
 			(struct sl_tx_queue){.ethdev = p->ethdev, .queue = (uint16_t)i, .present = true};
+	p->link_up = p->link_told = true; /* until sl_ports_start() has looked */
 	dp->port_count++;
 	*error = "addresses and routes of the port";
 	np = (struct sl_neigh_port){.port = p->index, .vlan = config->vlan, .mtu = p->mtu, .addrs = config->addrs,
@@ -257,6 +258,7 @@ sl_dataplane_start(struct sl_dataplane *dp)
 		}
 	}
 	dp->started = true;
+	sl_ports_start(dp);
 	return 0;
 }
 
@@ -307,6 +309,9 @@ sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while ((seq % 2 || __atomic_load_n(&c->seq, __ATOMIC_RELAXED) != seq) && ++tries < 10000);
 #undef READ
+	s->stalled = dp->watch[worker].stalled;
+	s->stalls = dp->watch[worker].stalls;
+	s->still_us = s->stalled ? dp->now_us - dp->watch[worker].moved_us : 0;
 }
 
 uint16_t
@@ -320,7 +325,6 @@ sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_
 {
 	const struct sl_port *p = &dp->ports[port];
 	struct rte_eth_stats eth;
-	struct rte_eth_link link;
 	int rc;
 
 	if (port >= dp->port_count)
@@ -334,12 +338,15 @@ sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_
 	s->control_tx = p->control_tx;
 	s->control_tx_dropped =
 		p->control_tx_dropped + __atomic_load_n(&dp->workers[0]->counters.inject_full[port], __ATOMIC_RELAXED);
-	memset(&link, 0, sizeof(link));
-	if (rte_eth_link_get_nowait(p->ethdev, &link) == 0) {
-		s->link_up = link.link_status == RTE_ETH_LINK_UP;
-		s->link_mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
-	}
-	rc = rte_eth_stats_get(p->ethdev, &eth);
+	s->state = sl_port_state_name(p);
+	s->state_since_us = p->changed_us;
+	s->link_up = sl_port_usable(p);
+	s->link_mbps = p->link_mbps;
+	s->link_downs = p->link_downs;
+	s->removals = p->removals;
+	s->resets = p->resets;
+	s->returns = p->returns;
+	rc = sl_port_eth_stats(p, &eth);
 	if (rc != 0)
 		return rc;
 	s->rx_packets = eth.ipackets;

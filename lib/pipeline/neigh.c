@@ -303,6 +303,25 @@ neigh_suspect(struct sl_neigh *n, struct neigh *e, uint64_t now_us)
 		enter_stale(n, e, now_us);
 }
 
+void
+sl_neigh_port_renew(struct sl_neigh *n, uint16_t port, const uint8_t mac[6], uint64_t now_us)
+{
+	if (port >= SL_NEIGH_PORTS_MAX || !n->ports[port].used)
+		return;
+	neigh_port_mac(&n->ports[port], mac);
+	neigh_port_announce(n, port);
+	for (uint32_t i = 0; i < n->config.entries_max; i++) {
+		struct neigh *e = &n->table[i];
+
+		if (e->port != port || !e->holds)
+			continue;
+		if (e->state == NEIGH_FAILED)
+			enter_incomplete(n, e, now_us);
+		else
+			neigh_suspect(n, e, now_us);
+	}
+}
+
 static void
 run_due(struct sl_neigh *n, struct neigh *e, uint64_t now_us)
 {

@@ -101,6 +101,10 @@ void neigh_suspect(struct sl_neigh *n, struct neigh *e, uint64_t now_us);
 /* neigh_route.c */
 bool neigh_is_own(const struct neigh_port *port, uint8_t family, const uint8_t *ip);
 bool neigh_on_link(const struct neigh_port *port, uint8_t family, const uint8_t *ip);
+/* The port's MAC, and the address derived from it. */
+void neigh_port_mac(struct neigh_port *port, const uint8_t mac[6]);
+/* Tells the link whose the port's addresses are. */
+void neigh_port_announce(struct sl_neigh *n, uint16_t port);
 /* Our address that fits a neighbour best, or NULL. */
 const uint8_t *neigh_source(const struct neigh_port *port, uint8_t family, const uint8_t *neighbour);
 

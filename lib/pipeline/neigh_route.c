@@ -109,6 +109,31 @@ add_static_route(struct sl_neigh *n, const struct sl_neigh_port *config, const s
 	return add_route(n, &r);
 }
 
+void
+neigh_port_mac(struct neigh_port *p, const uint8_t mac[6])
+{
+	uint8_t derived[16];
+
+	sl_ip6_link_local(derived, p->mac);
+	memcpy(p->mac, mac, 6);
+	for (unsigned i = 0; i < p->addr_count; i++)
+		if (p->addrs[i].family == 6 && memcmp(p->addrs[i].ip, derived, 16) == 0)
+			sl_ip6_link_local(p->addrs[i].ip, mac);
+}
+
+void
+neigh_port_announce(struct sl_neigh *n, uint16_t port)
+{
+	const struct neigh_port *p = &n->ports[port];
+
+	for (unsigned i = 0; i < p->addr_count; i++) {
+		if (p->addrs[i].family == 4)
+			neigh_arp_announce(n, port, p->addrs[i].ip);
+		else
+			neigh_nd_announce(n, port, p->addrs[i].ip);
+	}
+}
+
 int
 sl_neigh_port_add(struct sl_neigh *n, const struct sl_neigh_port *config)
 {
@@ -147,12 +172,7 @@ sl_neigh_port_add(struct sl_neigh *n, const struct sl_neigh_port *config)
 			goto fail;
 	}
 	p->used = true;
-	for (unsigned i = 0; i < p->addr_count; i++) {
-		if (p->addrs[i].family == 4)
-			neigh_arp_announce(n, config->port, p->addrs[i].ip);
-		else
-			neigh_nd_announce(n, config->port, p->addrs[i].ip);
-	}
+	neigh_port_announce(n, config->port);
 	return 0;
 fail:
 	n->route_count = routes_before;

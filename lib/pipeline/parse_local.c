@@ -26,6 +26,20 @@ sl_parse_local_init(struct sl_parse_local *local, const uint8_t mac[6], uint16_t
 	local->link = link;
 }
 
+void
+sl_parse_local_mac(struct sl_parse_local *local, const uint8_t mac[6])
+{
+	memcpy(local->mac, mac, 6);
+	local->mac_word = 0;
+	memcpy(&local->mac_word, mac, 6);
+	if (local->link_local_derived) {
+		uint8_t derived[16];
+
+		sl_ip6_link_local(derived, mac);
+		memcpy(local->ip6[0], derived, 16);
+	}
+}
+
 static int
 add_ip4(struct sl_parse_local *local, const struct sl_ifaddr *addr)
 {

@@ -46,7 +46,9 @@ sl_control_send(struct sl_dataplane *dp, uint16_t port, struct rte_mbuf *m)
 	struct sl_port *p = &dp->ports[port];
 	bool sent;
 
-	if (p->control_queue) {
+	if (!sl_port_usable(p)) {
+		sent = false;
+	} else if (p->control_queue) {
 		sent = rte_eth_tx_burst(p->ethdev, dp->config.workers, &m, 1) == 1;
 	} else {
 		sl_frame_of(m)->port = port;
@@ -218,7 +220,7 @@ path_update(struct sl_dataplane *dp, uint32_t peer_id, uint64_t now_us)
 		pp->hop = hop;
 		pp->held = sl_neigh_hold(dp->neigh, &hop, now_us) == 0;
 	}
-	if (rc == 0) {
+	if (rc == 0 && sl_port_usable(&dp->ports[hop.port])) {
 		path = malloc(sizeof(*path));
 		if (path && path_make(dp, path, &pp->addr, &hop) != 0) {
 			free(path);
@@ -261,6 +263,30 @@ sl_paths_neigh_changed(void *arg, uint16_t port, const struct sl_ifaddr *ip, con
 			memcmp(pp->hop.next_ip, ip->ip, ip->family == 4 ? 4 : 16) == 0)
 			pp->dirty = dp->paths_dirty = true;
 	}
+}
+
+void
+sl_paths_port_changed(struct sl_dataplane *dp, uint16_t port)
+{
+	for (uint32_t i = 0; i < dp->view->max_peers; i++)
+		if (dp->paths[i].wanted && dp->paths[i].held && dp->paths[i].hop.port == port)
+			dp->paths[i].dirty = dp->paths_dirty = true;
+}
+
+int
+sl_dataplane_peer_port(const struct sl_dataplane *dp, uint32_t peer_id)
+{
+	const struct sl_peer_path *pp = peer_id < dp->view->max_peers ? &dp->paths[peer_id] : NULL;
+
+	return pp && pp->wanted && pp->held ? pp->hop.port : -1;
+}
+
+bool
+sl_dataplane_peer_usable(const struct sl_dataplane *dp, uint32_t peer_id)
+{
+	const int port = sl_dataplane_peer_port(dp, peer_id);
+
+	return port >= 0 && sl_port_usable(&dp->ports[port]);
 }
 
 void

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
@@ -89,14 +90,28 @@ device_attach(struct sl_port *p, uint16_t workers, const char **error)
 
 	if (ethdev_find(p->config.device, &p->ethdev))
 		return 0;
+	rc = sl_port_check(p->config.device, error);
+	if (rc != 0)
+		return rc;
 	snprintf(args, sizeof(args), "%s", p->config.device);
 	if (d >= 0 && drivers[d].queues_arg && !strstr(args, drivers[d].queues_arg))
 		snprintf(args, sizeof(args), "%s,%s=%u", p->config.device, drivers[d].queues_arg,
 			drivers[d].quirks & QUIRK_NO_SPARE ? workers : workers + 1u);
+	if (sl_port_interface(p->config.device, p->interface)) {
+		*error = "the interface cannot be claimed";
+		rc = sl_port_lock(p->interface);
+		if (rc < 0)
+			return rc;
+		p->lock_fd = rc;
+		(void)sl_interface_state(p->interface, &p->interface_index);
+	}
 	*error = "device cannot be attached";
 	rc = rte_dev_probe(args);
-	if (rc != 0)
+	if (rc != 0) {
+		*error = rc == -EBUSY ? "device is used by another program" :
+			rc == -EPERM || rc == -EACCES ? "no permission for the device" : *error;
 		return rc < 0 ? rc : -ENODEV;
+	}
 	*error = "device is not a network port";
 	if (!ethdev_find(p->config.device, &p->ethdev))
 		return -ENODEV;
@@ -127,6 +142,8 @@ device_configure(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_
 		.txmode = {.mq_mode = RTE_ETH_MQ_TX_NONE},
 	};
 
+	conf.intr_conf.lsc = (*info->dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
+	conf.intr_conf.rmv = (*info->dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
 	conf.rxmode.offloads =
 		info->rx_offload_capa & (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM);
 	if (p->rx_queues > 1 && workers > 1 && (info->flow_type_rss_offloads & rss)) {
@@ -239,76 +256,252 @@ mtu_set(struct sl_port *p, const char **error)
 }
 
 int
-sl_port_open(struct sl_port *p, const struct sl_port_config *config, const struct sl_port_params *params,
-	const char **error)
+sl_port_event(uint16_t ethdev, enum rte_eth_event_type event, void *port, void *ret)
 {
-	struct rte_eth_dev_info info;
+	struct sl_port *p = port;
+	const uint32_t bit = event == RTE_ETH_EVENT_INTR_LSC ? SL_PORT_EVENT_LINK :
+		event == RTE_ETH_EVENT_INTR_RESET ? SL_PORT_EVENT_RESET : SL_PORT_EVENT_REMOVED;
+
+	(void)ethdev;
+	(void)ret;
+	__atomic_fetch_or(&p->events, bit, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static const enum rte_eth_event_type watched[] = {RTE_ETH_EVENT_INTR_LSC, RTE_ETH_EVENT_INTR_RESET,
+	RTE_ETH_EVENT_INTR_RMV};
+
+static void
+events_watch(struct sl_port *p)
+{
+	for (unsigned i = 0; i < RTE_DIM(watched); i++)
+		(void)rte_eth_dev_callback_register(p->ethdev, watched[i], sl_port_event, p);
+}
+static void
+events_unwatch(struct sl_port *p)
+{
+	for (unsigned i = 0; i < RTE_DIM(watched); i++)
+		(void)rte_eth_dev_callback_unregister(p->ethdev, watched[i], sl_port_event, p);
+	__atomic_store_n(&p->events, 0, __ATOMIC_RELAXED);
+}
+
+/* What the port is to be with this device; refused when it is less than workers already rely on. */
+static int
+shape_choose(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_t workers, const char **error)
+{
+	uint16_t device_mtu = RTE_ETHER_MTU;
+	const int d = driver_find(p->driver);
+
+	*error = "device has fewer transmit queues than there are workers";
+	if (info->max_tx_queues < workers || info->max_rx_queues == 0)
+		return -ENOTSUP;
+	rte_eth_dev_get_mtu(p->ethdev, &device_mtu);
+	p->mtu = p->config.mtu ? p->config.mtu : device_mtu;
+	queues_choose(p, info, workers, d >= 0 ? drivers[d].quirks : 0);
+	return 0;
+}
+
+static int
+shape_configure(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_t workers, const char **error)
+{
+	int rc;
+
+	*error = "configuration of the device";
+	rc = device_configure(p, info, workers);
+	if (rc != 0 && p->rx_queues != p->tx_queues) { /* some take pairs only */
+		p->rx_queues = p->tx_queues = RTE_MIN(p->tx_queues, info->max_rx_queues);
+		p->control_queue = p->tx_queues > workers;
+		rc = p->tx_queues < workers ? rc : device_configure(p, info, workers);
+	}
+	return rc;
+}
+
+/* Queues, MTU, start, multicast, MAC: the device is configured and the pools are there. */
+static int
+device_start(struct sl_port *p, const struct rte_eth_dev_info *info, const char **error)
+{
 	struct rte_ether_addr mac;
 	uint16_t device_mtu = RTE_ETHER_MTU;
-	unsigned quirks = 0;
-	int rc, d;
+	int rc = queues_setup(p, info, error);
 
-	memset(p, 0, sizeof(*p));
-	p->config = *config;
-	p->index = params->index;
-	rc = device_attach(p, params->workers, error);
+	rte_eth_dev_get_mtu(p->ethdev, &device_mtu);
+	if (rc == 0 && p->config.mtu && p->config.mtu != device_mtu)
+		rc = mtu_set(p, error);
 	if (rc != 0)
 		return rc;
-	*error = "device information";
-	rc = rte_eth_dev_info_get(p->ethdev, &info);
-	if (rc != 0)
-		goto fail;
-	p->device = info.device;
-	snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name ? info.driver_name : "?");
-	d = driver_find(p->driver);
-	if (d >= 0)
-		quirks = drivers[d].quirks;
-	*error = "device has fewer transmit queues than there are workers";
-	rc = -ENOTSUP;
-	if (info.max_tx_queues < params->workers || info.max_rx_queues == 0)
-		goto fail;
-	rte_eth_dev_get_mtu(p->ethdev, &device_mtu);
-	p->mtu = config->mtu ? config->mtu : device_mtu;
-	queues_choose(p, &info, params->workers, quirks);
-	*error = "configuration of the device";
-	rc = device_configure(p, &info, params->workers);
-	if (rc != 0 && p->rx_queues != p->tx_queues) { /* some take pairs only */
-		p->rx_queues = p->tx_queues = RTE_MIN(p->tx_queues, info.max_rx_queues);
-		p->control_queue = p->tx_queues > params->workers;
-		rc = p->tx_queues < params->workers ? rc : device_configure(p, &info, params->workers);
-	}
-	if (rc != 0)
-		goto fail;
-	*error = "buffer pool";
-	rc = pool_make(p, params);
-	if (rc != 0)
-		goto fail;
-	rc = queues_setup(p, &info, error);
-	if (rc != 0)
-		goto fail;
-	if (config->mtu && config->mtu != device_mtu) {
-		rc = mtu_set(p, error);
-		if (rc != 0)
-			goto fail;
-	}
 	*error = "start of the device";
 	rc = rte_eth_dev_start(p->ethdev);
 	if (rc != 0)
-		goto fail;
+		return rc;
 	p->started = true;
 	multicast_enable(p);
 	*error = "MAC address";
 	rc = rte_eth_macaddr_get(p->ethdev, &mac);
+	if (rc == 0)
+		memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
+	return rc;
+}
+
+static int
+device_info(struct sl_port *p, struct rte_eth_dev_info *info, const char **error)
+{
+	int rc;
+
+	*error = "device information";
+	rc = rte_eth_dev_info_get(p->ethdev, info);
+	if (rc != 0)
+		return rc;
+	p->device = info->device;
+	snprintf(p->driver, sizeof(p->driver), "%s", info->driver_name ? info->driver_name : "?");
+	return 0;
+}
+
+int
+sl_port_open(struct sl_port *p, const struct sl_port_config *config, const struct sl_port_params *params,
+	const char **error)
+{
+	struct rte_eth_dev_info info;
+	int rc;
+
+	memset(p, 0, sizeof(*p));
+	p->config = *config;
+	p->index = params->index;
+	p->lock_fd = -1;
+	rc = device_attach(p, params->workers, error);
 	if (rc != 0)
 		goto fail;
-	memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
-	*error = NULL;
 	p->opened = true;
+	rc = device_info(p, &info, error);
+	if (rc == 0)
+		rc = shape_choose(p, &info, params->workers, error);
+	if (rc == 0)
+		rc = shape_configure(p, &info, params->workers, error);
+	if (rc == 0) {
+		*error = "buffer pool";
+		rc = pool_make(p, params);
+	}
+	if (rc == 0)
+		rc = device_start(p, &info, error);
+	if (rc != 0)
+		goto fail;
+	events_watch(p);
+	*error = NULL;
 	return 0;
 fail:
-	p->opened = true;
 	sl_port_close(p);
 	return rc < 0 ? rc : -EIO;
+}
+
+int
+sl_port_device_open(struct sl_port *p, uint16_t workers, const char **error)
+{
+	const uint16_t rx = p->rx_queues, tx = p->tx_queues, mtu = p->mtu;
+	const bool control_queue = p->control_queue;
+	struct rte_eth_dev_info info;
+	int rc = device_attach(p, workers, error);
+
+	if (rc != 0)
+		goto fail;
+	p->opened = true;
+	rc = device_info(p, &info, error);
+	if (rc == 0)
+		rc = shape_choose(p, &info, workers, error);
+	if (rc == 0)
+		rc = shape_configure(p, &info, workers, error);
+	if (rc == 0 && (p->rx_queues != rx || p->tx_queues != tx || p->control_queue != control_queue || p->mtu != mtu)) {
+		*error = "the device came back with other queues or another MTU";
+		rc = -EUCLEAN;
+	}
+	if (rc == 0)
+		rc = device_start(p, &info, error);
+	if (rc != 0)
+		goto fail;
+	events_watch(p);
+	*error = NULL;
+	return 0;
+fail:
+	sl_port_device_close(p, false);
+	p->rx_queues = rx;
+	p->tx_queues = tx;
+	p->control_queue = control_queue;
+	p->mtu = mtu;
+	return rc < 0 ? rc : -EIO;
+}
+
+static void
+stats_add(struct rte_eth_stats *sum, const struct rte_eth_stats *s)
+{
+	sum->ipackets += s->ipackets;
+	sum->opackets += s->opackets;
+	sum->ibytes += s->ibytes;
+	sum->obytes += s->obytes;
+	sum->imissed += s->imissed;
+	sum->ierrors += s->ierrors;
+	sum->oerrors += s->oerrors;
+	sum->rx_nombuf += s->rx_nombuf;
+}
+
+int
+sl_port_eth_stats(const struct sl_port *p, struct rte_eth_stats *eth)
+{
+	int rc = 0;
+
+	memset(eth, 0, sizeof(*eth));
+	if (p->opened)
+		rc = rte_eth_stats_get(p->ethdev, eth);
+	stats_add(eth, &p->before);
+	return rc;
+}
+
+int
+sl_port_device_reset(struct sl_port *p, uint16_t workers, const char **error)
+{
+	struct rte_eth_stats before;
+	struct rte_eth_dev_info info;
+	int rc;
+
+	(void)!sl_port_eth_stats(p, &before);
+	sl_port_stop(p);
+	*error = "reset of the device";
+	rc = rte_eth_dev_reset(p->ethdev);
+	if (rc != 0 && rc != -ENOTSUP) /* without one of its own, stop and start is all there is */
+		return rc;
+	rc = device_info(p, &info, error);
+	if (rc == 0)
+		rc = shape_configure(p, &info, workers, error);
+	if (rc == 0)
+		rc = device_start(p, &info, error);
+	if (rc == 0) {
+		struct rte_eth_stats now;
+
+		/* Some drivers count on, some begin anew. */
+		if (rte_eth_stats_get(p->ethdev, &now) == 0 && now.ipackets + now.opackets < before.ipackets + before.opackets)
+			p->before = before;
+	}
+	return rc;
+}
+
+int
+sl_port_link(struct sl_port *p)
+{
+	struct rte_eth_link link;
+	unsigned index;
+	int rc;
+
+	memset(&link, 0, sizeof(link));
+	rc = rte_eth_link_get_nowait(p->ethdev, &link);
+	if (rc == -ENODEV || rte_eth_dev_is_removed(p->ethdev) == 1)
+		return -ENODEV;
+	p->link_mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
+	/* Drivers on an interface of the kernel's say up whatever it is. */
+	if (p->interface[0]) {
+		rc = sl_interface_state(p->interface, &index);
+		if (rc == -ENODEV || index != p->interface_index)
+			return -ENODEV;
+		return rc != 0;
+	}
+	/* A driver that does not know is believed to be up. */
+	return rc != 0 || link.link_status == RTE_ETH_LINK_UP;
 }
 
 void
@@ -320,17 +513,32 @@ sl_port_stop(struct sl_port *p)
 }
 
 void
+sl_port_device_close(struct sl_port *p, bool gone)
+{
+	struct rte_eth_stats last;
+
+	if (p->opened) {
+		events_unwatch(p);
+		if (sl_port_eth_stats(p, &last) == 0)
+			p->before = last;
+		sl_port_stop(p);
+		/* Closed always, since its queues know the pool; taken out of EAL only if we put it there, or if it is not there. */
+		(void)rte_eth_dev_close(p->ethdev);
+		if ((p->created || gone) && p->device)
+			(void)rte_dev_remove(p->device);
+	}
+	if (p->lock_fd >= 0)
+		close(p->lock_fd);
+	p->lock_fd = -1;
+	p->device = NULL;
+	p->opened = p->created = false;
+}
+
+void
 sl_port_close(struct sl_port *p)
 {
-	if (!p->opened)
-		return;
-	sl_port_stop(p);
-	/* Closed always, since its queues know the pool; taken out of EAL only if we put it there. */
-	(void)rte_eth_dev_close(p->ethdev);
-	if (p->created && p->device)
-		(void)rte_dev_remove(p->device);
+	sl_port_device_close(p, false);
 	rte_mempool_free(p->pool);
 	rte_mempool_free(p->control_pool);
 	p->pool = p->control_pool = NULL;
-	p->opened = false;
 }

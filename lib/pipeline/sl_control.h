@@ -3,7 +3,8 @@
 #define SL_CONTROL_H
 /*
  * The data plane seen from inside, control's side: dataplane.c makes and ends it, control.c takes its turns, paths.c
- * publishes outer headers and transmits, reclaim.c gives back what workers may still be reading.
+ * publishes outer headers and transmits, port_life.c follows links and devices, reclaim.c gives back what workers may still
+ * be reading.
  * One thread (control), which need not be an lcore of EAL's.
  */
 #include <rte_rcu_qsbr.h>
@@ -35,6 +36,13 @@ struct sl_peer_path {
 	struct sl_path *current; /* published, or NULL */
 };
 
+/* Does a worker take turns? Seen from control. */
+struct sl_worker_watch {
+	uint64_t polls, moved_us; /* as they were when they last rose */
+	bool stalled;
+	uint64_t stalls;
+};
+
 struct sl_dataplane {
 	struct sl_dataplane_config config;
 	struct sl_dataplane_sink sink;
@@ -43,6 +51,8 @@ struct sl_dataplane {
 	struct sl_port ports[SL_PORTS_MAX];
 	struct sl_dataplane_transport transports[SL_TRANSPORTS_MAX];
 	struct sl_worker *workers[SL_WORKERS_MAX];
+	struct sl_worker_watch watch[SL_WORKERS_MAX];
+	uint64_t watch_due_us;
 	uint16_t port_count, transport_count;
 	bool started;
 	struct sl_reclaim reclaim;
@@ -67,6 +77,18 @@ void sl_reclaim_push(struct sl_reclaim *r, void (*fn)(void *fn_arg, void *obj), 
 /* Runs what is due, at most budget entries; never waits. */
 unsigned sl_reclaim_run(struct sl_reclaim *r, unsigned budget);
 
+/* watch.c: each turn, cheap: names a worker that takes none. */
+void sl_workers_watch(struct sl_dataplane *dp);
+
+/* port_life.c */
+/* The links as they are when the workers start. */
+void sl_ports_start(struct sl_dataplane *dp);
+/* What has become of the ports; each turn, cheap when nothing has. */
+void sl_ports_watch(struct sl_dataplane *dp);
+/* Running, and its link up: paths may lead to it. */
+bool sl_port_usable(const struct sl_port *p);
+const char *sl_port_state_name(const struct sl_port *p);
+
 /* paths.c */
 const struct sl_dataplane_transport *sl_transport_find(const struct sl_dataplane *dp, uint8_t id);
 /* Sends one complete frame on control's queue of a port; takes the mbuf. 0 or -ENOBUFS. */
@@ -74,6 +96,8 @@ int sl_control_send(struct sl_dataplane *dp, uint16_t port, struct rte_mbuf *m) 
 /* The neighbour machine's transmit and changed. */
 void sl_paths_neigh_transmit(void *arg, uint16_t port, const uint8_t *frame, size_t len);
 void sl_paths_neigh_changed(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *mac);
+/* A port is usable, or not any more: its paths are made again, or withdrawn, by the next refresh. */
+void sl_paths_port_changed(struct sl_dataplane *dp, uint16_t port);
 /* Makes paths again whose neighbour has changed. */
 void sl_paths_refresh(struct sl_dataplane *dp);
 void sl_paths_fini(struct sl_dataplane *dp);

@@ -79,6 +79,11 @@ struct sl_dataplane_sink {
 	void (*roamed)(void *arg, uint32_t rx_index, const struct sl_addr *from);
 	/* A beacon of the raw Ethernet transport: 32-byte x-only key. */
 	void (*beacon)(void *arg, const struct sl_addr *from, const uint8_t *xonly);
+	/*
+	 * A port cannot be used any more, and has not been for a second (up false), or can be again: link, reset, removal. Peers
+	 * behind it: sl_dataplane_peer_port(). Their paths are withdrawn and published again without anybody's doing.
+	 */
+	void (*link)(void *arg, uint16_t port, bool up);
 };
 
 /* view and fib are read by workers; both outlive the data plane. NULL and errno. */
@@ -130,6 +135,10 @@ int sl_dataplane_beacon(struct sl_dataplane *dp, uint8_t transport, const uint8_
  * keeps it current. addr NULL = withdraw.
  */
 void sl_dataplane_path_set(struct sl_dataplane *dp, uint32_t peer_id, const struct sl_addr *addr, uint64_t now_us);
+/* The port that a peer's path leads through, -1 when it has none. */
+int sl_dataplane_peer_port(const struct sl_dataplane *dp, uint32_t peer_id);
+/* Has it one, and can the port be used? */
+bool sl_dataplane_peer_usable(const struct sl_dataplane *dp, uint32_t peer_id);
 /* Calls fn(fn_arg, obj) from a later sl_dataplane_poll() (or stop) when no worker can hold obj (RCU). Never waits. */
 void sl_dataplane_reclaim(struct sl_dataplane *dp, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
 
@@ -148,7 +157,12 @@ struct sl_worker_stats {
 	uint64_t busy_tsc, idle_tsc, transit_tsc, driver_tsc;
 	uint64_t polls, busy_polls;
 	uint64_t punt_ring_full, event_ring_full, learn_ring_full;
+	bool stalled;	 /* has taken no turn for a second or more */
+	uint64_t still_us; /* since its last turn, as control saw it; 0 unless stalled */
+	uint64_t stalls;
 };
+/* How many workers stand still, as of the last sl_dataplane_poll(). */
+uint16_t sl_dataplane_workers_stalled(const struct sl_dataplane *dp);
 uint16_t sl_dataplane_workers(const struct sl_dataplane *dp);
 void sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct sl_worker_stats *stats);
 unsigned sl_dataplane_worker_lcore(const struct sl_dataplane *dp, uint16_t worker);
@@ -157,8 +171,11 @@ struct sl_port_stats {
 	char name[SL_NAME_SIZE];
 	char driver[32];
 	uint8_t mac[6];
+	const char *state; /* "up", "down" (no link), "removed", "resetting" */
+	uint64_t state_since_us;
 	bool link_up;
 	uint32_t link_mbps;
+	uint64_t link_downs, removals, resets, returns;
 	uint16_t queues;
 	uint16_t mtu;
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes, rx_missed, rx_errors, rx_nombuf, tx_errors;

@@ -81,6 +81,12 @@ void sl_neigh_destroy(struct sl_neigh *n);
  */
 int sl_neigh_port_add(struct sl_neigh *n, const struct sl_neigh_port *port) SL_MUST_CHECK;
 
+/*
+ * The port is back after it was away, perhaps with another MAC: announces its addresses, asks the neighbours that are held
+ * again, at once.
+ */
+void sl_neigh_port_renew(struct sl_neigh *n, uint16_t port, const uint8_t mac[6], uint64_t now_us);
+
 /* Where packets to a destination go: everything that sl_path_build() wants to know from here. */
 struct sl_neigh_hop {
 	uint16_t port;

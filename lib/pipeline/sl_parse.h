@@ -76,7 +76,7 @@ struct sl_parse_udp {
 	struct sl_ifaddr bind;
 };
 
-/* Writer: control before launch. Readers: all workers, then immutable. */
+/* Writer: control before launch, and while no worker uses the port. Readers: all workers. */
 struct sl_parse_local {
 	uint64_t mac_word;	  /* first 8 bytes of a frame to us, source bytes zero */
 	uint32_t ip4[SL_PARSE_IP4_MAX];	      /* as in memory */
@@ -95,6 +95,8 @@ struct sl_parse_local {
 };
 
 void sl_parse_local_init(struct sl_parse_local *local, const uint8_t mac[6], uint16_t vlan, uint16_t link);
+/* The port got another MAC: the address derived from it changes too. No worker may be reading. */
+void sl_parse_local_mac(struct sl_parse_local *local, const uint8_t mac[6]);
 /*
  * Adds an address. With the first IPv6 address (unless it is a link-local one) the port also gets the link-local
  * address derived from its MAC; a port without IPv6 addresses does not speak IPv6. 0, -EINVAL (family, prefix

@@ -326,7 +326,7 @@ sl_finish_transmit(struct sl_worker *w, uint32_t port)
 	bytes[0] = 0;
 	for (uint32_t k = 0; k < count; k++)
 		bytes[k + 1] = bytes[k] + frames[k]->pkt_len;
-	if (unlikely(!w->tx[port].present))
+	if (unlikely(!__atomic_load_n(&w->tx[port].present, __ATOMIC_ACQUIRE)))
 		return 0;
 	begin = w->measure_cycles ? rte_rdtsc() : 0;
 	sent = rte_eth_tx_burst(w->tx[port].ethdev, w->tx[port].queue, frames, (uint16_t)count);

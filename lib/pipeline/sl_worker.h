@@ -22,9 +22,14 @@
 #define SL_HANDOFF_ENTRIES 512u
 #define SL_IDLE_POLLS 2000u /* empty polls in a row before the first sleep, where sleeping is allowed */
 
+/*
+ * off and present are control's to switch while the worker runs (release, acquire): a queue is not touched while it is off, and
+ * what else is said of it changes only then, a grace period later.
+ */
 struct sl_rx_queue {
 	uint16_t ethdev, queue;
 	uint16_t port; /* our index */
+	bool off;
 	const struct sl_parse_local *local;
 };
 

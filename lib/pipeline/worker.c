@@ -143,6 +143,8 @@ poll_ports(struct sl_worker *w)
 	for (uint32_t q = 0; q < w->rx_count; q++) {
 		const uint64_t begin = w->measure_cycles ? rte_rdtsc() : 0;
 
+		if (unlikely(__atomic_load_n(&w->rx[q].off, __ATOMIC_ACQUIRE)))
+			continue;
 		b->count = rte_eth_rx_burst(w->rx[q].ethdev, w->rx[q].queue, b->mbuf, w->burst_max);
 		if (b->count == 0)
 			continue;
@@ -184,7 +186,8 @@ poll_inject(struct sl_worker *w)
 	for (unsigned i = 0; i < n; i++) {
 		const uint16_t port = sl_frame_of(m[i])->port;
 
-		if (rte_eth_tx_burst(w->tx[port].ethdev, w->tx[port].queue, &m[i], 1) == 0) {
+		if (!__atomic_load_n(&w->tx[port].present, __ATOMIC_ACQUIRE) ||
+			rte_eth_tx_burst(w->tx[port].ethdev, w->tx[port].queue, &m[i], 1) == 0) {
 			SL_COUNT(w, inject_full[port], 1);
 			rte_pktmbuf_free(m[i]);
 		}

@@ -222,7 +222,7 @@ static void relay_make(void)
 	relay.max_peers = tc.max_peers;
 	relay.peer_up = calloc(tc.max_peers, 1);
 	relay.now_us = sl_dataplane_now_us();
-	if (!relay.config || !relay.identity || !relay.aead || !relay.peer_up)
+	if (!relay.config || !relay.identity || !relay.aead || !relay.peer_up || sl_port_events_init(&relay))
 		die("relay", errno);
 	relay.table = sl_session_table_create(&tc);
 	if (!relay.table)
@@ -258,6 +258,7 @@ static void relay_unmake(void)
 	sl_identity_destroy(relay.identity);
 	sl_config_destroy((struct sl_config *)(uintptr_t)relay.config);
 	free(relay.peer_up);
+	free(relay.cuts);
 }
 
 /* --- both

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The real daemon, the real command line and real end nodes in network namespaces. Prints TAP.
 
-    smoke.py config | udp | recovery | strangers | chain
+    smoke.py config | udp | recovery | strangers | chain | access | ports
 
 Needs root except for config. SLUICE_BUILD names the build directory.
 """
@@ -393,7 +393,74 @@ def access():
                f"{what}: links that are up stay, the bad line is counted", up(), json.dumps(page), *logs(relay))
 
 
-CHECKS = {"access": access, "config": config, "udp": udp, "recovery": recovery, "strangers": strangers, "chain": chain}
+# --- ports that go and come ------------------------------------------------------------------------------------------
+
+def port_page(stage, name):
+    ports = (stage.show("ports") or {}).get("ports") or []
+    return next((p for p in ports if p["name"] == name), {})
+
+
+def away_and_back(stage, relay, nodes, what, away, back, state, limit=40):
+    """Takes a port away and gives it back: shown, said once, routed around, and traffic comes back by itself."""
+    before = "\n".join(relay.log(400))
+    away()
+    took = lab.wait_for(lambda: port_page(stage, "port-b").get("state") == state, 5)
+    rep.ok(took is not None, f"{what}: show ports says {state}" + (f" after {took:.1f} s" if took else ""),
+           json.dumps(port_page(stage, "port-b")), *logs(relay))
+    took = lab.wait_for(lambda: (stage.show("counters") or {}).get("daemon", {}).get("peers_cut", 0) > 0, 5)
+    rep.ok(took is not None, f"{what}: its peers are routed around", *logs(relay))
+    time.sleep(1)
+    rep.ok(relay.alive() and port_page(stage, "port-a").get("state") == "up", f"{what}: the other port is up", *logs(relay))
+    since = time.monotonic()
+    back()
+    took = lab.wait_for(lambda: flowing(nodes.values(), since, 0.5), limit)
+    rep.ok(took is not None, f"{what}: traffic is back" + (f" after {took:.1f} s" if took else ""),
+           json.dumps([p.last() for p in nodes.values()]), json.dumps(port_page(stage, "port-b")), *logs(relay, *nodes.values()))
+    rep.ok(port_page(stage, "port-b").get("state") == "up", f"{what}: show ports says up again", *logs(relay))
+    said = "\n".join(relay.log(400))[len(before):]
+    text = "link is down" if state == "down" else "the device is gone"
+    rep.ok(said.count(f"port-b: {text}") == 1, f"{what}: said once", said)
+
+
+def ports():
+    what = "ports"
+    with lab.Lab(BUILD) as stage:
+        relay = relay_up(stage)
+        nodes = {n: stage.end_node(n, seconds=0, rate=RATE, every_ms=100) for n in "ab"}
+        if lab.wait_for(lambda: running(*nodes.values()) and flowing(nodes.values(), 0, 0.5), UP) is None:
+            rep.ok(False, f"{what}: both links up", *logs(relay, *nodes.values()))
+            return
+        again = stage.relay_of(stage.relay_config(), "sluiced-too")
+        lab.wait_for(lambda: not again.alive(), 10)
+        rep.ok(again.child.returncode == 1 and any("used by another relay" in line for line in again.log()),
+               f"{what}: a second relay on the interface is refused by that name", *logs(again))
+        away_and_back(stage, relay, nodes, "link down",
+                      lambda: lab.sh("ip", "-n", stage.ns("r"), "link", "set", "eth-b", "down"),
+                      lambda: lab.sh("ip", "-n", stage.ns("r"), "link", "set", "eth-b", "up"), "down")
+        away_and_back(stage, relay, nodes, "interface removed",
+                      lambda: lab.sh("ip", "-n", stage.ns("r"), "link", "del", "eth-b"),
+                      lambda: stage.veth("b"), "removed")
+        # Control was away for as long as the driver took, the worker was not.
+        w = ((stage.show("workers") or {}).get("workers") or [{}])[0]
+        rep.ok(w.get("stalls") == 0 and w.get("balanced") is True, f"{what}: the worker never stood still", json.dumps(w))
+        took = relay.stop(wait=5)
+        rep.ok(took is not None and relay.child.returncode == 0, f"{what}: and it leaves in good order", *logs(relay))
+    with lab.Lab(BUILD) as stage:
+        for reason, device, as_user in (("there is no such interface", "net_af_packet0,iface=nosuch", False),
+                                        ("no permission for packet sockets", "net_af_packet0,iface=eth-a", True)):
+            path = stage.path("one.yaml")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(GOOD.replace("net_null0", device))
+            os.chmod(path, 0o644)
+            os.chmod(stage.dir, 0o755)
+            p = stage.start("one", "r", (["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"] if as_user else [])
+                            + [stage.program("app", "sluiced", "sluiced"), "-c", path])
+            lab.wait_for(lambda: not p.alive(), 10)
+            rep.ok(p.child.returncode == 1 and any(reason in line for line in p.log()),
+                   f"{what}: {'as a user' if as_user else 'as root'} on {device}: '{reason}'", p.child.returncode, *logs(p))
+
+
+CHECKS = {"ports": ports, "access": access, "config": config, "udp": udp, "recovery": recovery, "strangers": strangers, "chain": chain}
 
 
 def main():

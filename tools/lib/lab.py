@@ -174,17 +174,21 @@ class Lab:
                    f"net.ipv6.conf.{what}.router_solicitations=0", check=False)
         sh("ip", "netns", "exec", self.ns("r"), "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", check=False)
         for n in "ab":
-            near, far = f"sl{n}{self.id}n", f"sl{n}{self.id}f"
-            sh("ip", "link", "add", near, "mtu", str(self.mtu), "type", "veth", "peer", "name", far, "mtu", str(self.mtu))
-            sh("ip", "link", "set", near, "netns", self.ns(n), "name", "eth0")
-            sh("ip", "link", "set", far, "netns", self.ns("r"), "name", f"eth-{n}")
-            for ns, dev in ((n, "eth0"), ("r", f"eth-{n}")):
-                # The far end sees frames as they stand in memory: checksums must be real and nothing merged.
-                sh("ip", "netns", "exec", self.ns(ns), "ethtool", "-K", dev, *OFFLOADS)
-                sh("ip", "-n", self.ns(ns), "link", "set", dev, "up")
-            for family, prefix in PREFIX.items():
-                sh("ip", "-n", self.ns(n), "addr", "add", f"{ADDR[family][n]}/{prefix}", "dev", "eth0",
-                   *(["nodad"] if family == 6 else []))
+            self.veth(n)
+
+    def veth(self, n):
+        """The wire between an end node and the relay, with the end node's addresses."""
+        near, far = f"sl{n}{self.id}n", f"sl{n}{self.id}f"
+        sh("ip", "link", "add", near, "mtu", str(self.mtu), "type", "veth", "peer", "name", far, "mtu", str(self.mtu))
+        sh("ip", "link", "set", near, "netns", self.ns(n), "name", "eth0")
+        sh("ip", "link", "set", far, "netns", self.ns("r"), "name", f"eth-{n}")
+        for ns, dev in ((n, "eth0"), ("r", f"eth-{n}")):
+            # The far end sees frames as they stand in memory: checksums must be real and nothing merged.
+            sh("ip", "netns", "exec", self.ns(ns), "ethtool", "-K", dev, *OFFLOADS)
+            sh("ip", "-n", self.ns(ns), "link", "set", dev, "up")
+        for family, prefix in PREFIX.items():
+            sh("ip", "-n", self.ns(n), "addr", "add", f"{ADDR[family][n]}/{prefix}", "dev", "eth0",
+               *(["nodad"] if family == 6 else []))
 
     def ns(self, n):
         return f"sl-{n}-{self.id}"
