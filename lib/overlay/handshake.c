@@ -166,7 +166,7 @@ rekey_admitted(struct sl_links *l, struct peer *p, uint64_t now_us)
 	if (ours)
 		sl_attempt_end(l, ours);
 	if (l->config.rekey_enabled)
-		p->damped_until_us = now_us + SL_DAMPING_US;
+		p->damped_until_us = now_us + sl_rekey_damping_us(l);
 	return true;
 }
 

@@ -402,6 +402,7 @@ uint64_t sl_sessions_due(const struct sl_links *l, const struct peer *p);
 void sl_rekey_plan(struct sl_links *l, struct peer *p, uint64_t now_us);
 void sl_rekey_check(struct sl_links *l, struct peer *p, uint64_t now_us);
 uint64_t sl_rekey_min_age_us(const struct sl_links *l);
+uint64_t sl_rekey_damping_us(const struct sl_links *l); /* after an answer to theirs, none of ours (9.1) */
 static inline uint8_t
 slot_k(const struct slot *slot)
 {

@@ -382,6 +382,14 @@ sl_rekey_min_age_us(const struct sl_links *l)
 	return half < SL_REKEY_MIN_AGE_US ? half : SL_REKEY_MIN_AGE_US;
 }
 
+uint64_t
+sl_rekey_damping_us(const struct sl_links *l)
+{
+	uint64_t half = l->config.rekey_after_us / 2;
+
+	return half < SL_DAMPING_US ? half : SL_DAMPING_US;
+}
+
 static uint64_t
 min_gap_us(const struct sl_links *l)
 {
@@ -451,7 +459,7 @@ sl_rekey_check(struct sl_links *l, struct peer *p, uint64_t now_us)
 		return;
 	/* Their own rekey is under way; but recorded ones of theirs, sent again and again, shall
 	 * not stop ours. */
-	if (now_us < p->damped_until_us && now_us < p->rekey_at_us + 2 * SL_DAMPING_US)
+	if (now_us < p->damped_until_us && now_us < p->rekey_at_us + 2 * sl_rekey_damping_us(l))
 		return;
 	(void)sl_attempt_start(l, p, &p->where.addr, true, now_us);
 }

@@ -28,7 +28,6 @@
 struct io {
 	int fd;
 	unsigned queued; /* packets gathered to send */
-	uint64_t send_errors;
 	struct mmsghdr tx[BATCH], rx[BATCH];
 	struct iovec tx_iov[BATCH], rx_iov[BATCH];
 	struct sockaddr_storage tx_addr[BATCH], rx_addr[BATCH];
@@ -118,7 +117,7 @@ static void flush(void)
 		}
 		/* ECONNREFUSED and the like belong to an earlier packet; this one is given up all
 		 * the same. */
-		io.send_errors++;
+		node.tx_failed++;
 		done++;
 	}
 	io.queued = 0;
@@ -200,7 +199,7 @@ static void receive(void)
 
 static void print_json(bool final)
 {
-	char line[2048];
+	char line[4096];
 
 	node_json(&node, line, sizeof(line), final);
 	puts(line);
@@ -276,6 +275,7 @@ static const char usage[] =
 	"NPUB\n"
 	"                  [--rate PPS] [--size BYTES] [--seconds N] [--mtu BYTES] [--dead-ms MS] "
 	"[--aead NAME]\n"
+	"                  [--rekey-s S] [--rekey-messages N]\n"
 	"  --peer     the relay; with an address it is dialled, without one it dials us\n"
 	"  --partner  who the stream goes to and comes from\n"
 	"  --far      it is not the relay's neighbour: look it up and show coordinates\n"
@@ -283,6 +283,7 @@ static const char usage[] =
 	"more (256)\n"
 	"  --seconds  of sending, 0 = until SIGTERM (10)\n"
 	"  --mtu      largest packet of the link, UDP payload bytes (1280)\n"
+	"  --rekey-s, --rekey-messages  age and frames after which a link gets a new key (120, 65536)\n"
 	"  --dead-ms  silence after which the link is taken for dead (30000)\n"
 	"Prints a JSON object a second (--every-ms); the last has \"final\":true.\n";
 
@@ -292,6 +293,7 @@ int main(int argc, char **argv)
 		{"peer", 1, NULL, 'p'}, {"partner", 1, NULL, 't'}, {"rate", 1, NULL, 'r'},
 		{"size", 1, NULL, 'z'}, {"seconds", 1, NULL, 'n'}, {"mtu", 1, NULL, 'm'},
 		{"dead-ms", 1, NULL, 'd'}, {"aead", 1, NULL, 'a'}, {"every-ms", 1, NULL, 'e'},
+		{"rekey-s", 1, NULL, 'k'}, {"rekey-messages", 1, NULL, 'K'},
 		{"far", 0, NULL, 'f'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	struct node_config config = {.rate_pps = 1000,
 		.size = 256,
@@ -343,6 +345,12 @@ int main(int argc, char **argv)
 		case 'd':
 			config.dead_timeout_ms = (uint32_t)strtoul(optarg, NULL, 0);
 			break;
+		case 'k':
+			config.rekey_after_s = strtod(optarg, NULL);
+			break;
+		case 'K':
+			config.rekey_after_messages = strtoull(optarg, NULL, 0);
+			break;
 		case 'e':
 			every_ms = strtoul(optarg, NULL, 0);
 			break;
@@ -365,6 +373,8 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
+	if (config.rekey_after_s > 0 && config.rekey_after_s < 1)
+		die("--rekey-s is at least a second", NULL);
 	if (config.size < STREAM_PAYLOAD_MIN || config.transport.mtu > PACKET_MAX ||
 		config.size + SL_DATAGRAM_HEADER_BYTES + SL_OVERHEAD_BYTES > config.transport.mtu)
 		die("--size is 40 to MTU - 72 bytes", NULL);

@@ -228,6 +228,10 @@ int node_init(struct node *n, const struct node_config *config,
 	lc.max_peers = tc.max_peers;
 	if (config->dead_timeout_ms)
 		lc.dead_timeout_us = config->dead_timeout_ms * 1000ull;
+	if (config->rekey_after_s > 0)
+		lc.rekey_after_us = (uint64_t)(config->rekey_after_s * 1e6);
+	if (config->rekey_after_messages)
+		lc.rekey_after_messages = config->rekey_after_messages;
 	n->links =
 		sl_links_create(&lc, config->identity, n->table, aead, &links_sink, now_ns / 1000);
 	if (!n->links) {
@@ -442,6 +446,21 @@ void node_shutdown(struct node *n, uint64_t now_ns)
 	sl_links_shutdown(n->links, SL_DISCONNECT_SHUTDOWN, now_ns / 1000);
 }
 
+/* What the links library refused or did, zeros left out. */
+static int json_counters(const struct node *n, char *out, size_t size)
+{
+	const uint64_t *c = sl_links_counters(n->links);
+	int len = snprintf(out, size, ",\"counters\":{");
+
+	for (unsigned i = 0, some = 0; i < SL_LINK_COUNTER_COUNT && (size_t)len < size; i++)
+		if (c[i])
+			len += snprintf(out + len, size - (size_t)len, "%s\"%s\":%llu", some++ ? "," : "",
+				sl_link_counter_name((enum sl_link_counter)i), (unsigned long long)c[i]);
+	if ((size_t)len < size)
+		len += snprintf(out + len, size - (size_t)len, "}}");
+	return len;
+}
+
 int node_json(struct node *n, char *out, size_t size, bool final)
 {
 	static const char *const states[] = {"linking", "greeting", "running", "ending", "done"};
@@ -457,7 +476,7 @@ int node_json(struct node *n, char *out, size_t size, bool final)
 		"sent\":%llu,\"gaps\":%llu,"
 		"\"latest_gap_ms\":%.1f,\"longest_gap_ms\":%.1f,\"p50_us\":%.1f,\"p99_us\":%.1f,"
 		"\"max_us\":%.1f,"
-		"\"run_s\":%.3f}",
+		"\"tx_failed\":%llu,\"run_s\":%.3f",
 		final ? "true" : "false", (double)(n->now_ns - n->start_ns) / 1e9, states[n->state],
 		n->relay_peer == SL_PEER_NONE ? "down" : "up", n->links_up, n->links_lost,
 		(unsigned long long)n->sent, (unsigned long long)n->sent_bytes,
@@ -470,9 +489,11 @@ int node_json(struct node *n, char *out, size_t size, bool final)
 		n->rx.ended ? "true" : "false", (unsigned long long)n->rx.sent_by_peer,
 		(unsigned long long)n->rx.gaps, (double)n->rx.latest_gap_ns / 1e6,
 		(double)n->rx.longest_gap_ns / 1e6, stream_histogram_us(h, 0.5),
-		stream_histogram_us(h, 0.99), (double)h->max_ns / 1000,
+		stream_histogram_us(h, 0.99), (double)h->max_ns / 1000, (unsigned long long)n->tx_failed,
 		n->run_ns ? (double)((n->end_ns ? n->end_ns : n->now_ns) - n->run_ns) / 1e9 : 0.0);
 
 	memset(&n->rx.recent, 0, sizeof(n->rx.recent));
+	if (len > 0 && (size_t)len < size)
+		len += json_counters(n, out + len, size - (size_t)len);
 	return len;
 }

@@ -36,6 +36,8 @@ struct node_config {
 	uint32_t size;		  /* payload bytes */
 	double seconds;		  /* of sending; 0 = until stopped */
 	uint32_t dead_timeout_ms; /* node.link_dead_timeout_secs, 0 = the default */
+	double rekey_after_s;	  /* node.rekey.after_secs, 0 = the default */
+	uint64_t rekey_after_messages; /* node.rekey.after_messages, 0 = the default */
 	const char *aead;
 };
 
@@ -59,6 +61,7 @@ struct node {
 	uint64_t paced; /* payloads that were due so far */
 	uint64_t next_tick_us;
 	uint64_t run;
+	uint64_t tx_failed; /* packets that the caller could not hand over; for the account, set by it */
 	uint64_t sent, sent_bytes,
 		not_sent; /* data payloads; not_sent: link down or its queue full when due */
 	struct stream_rx rx;

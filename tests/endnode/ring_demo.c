@@ -269,7 +269,7 @@ static void print_json(bool final)
 {
 	struct sl_worker_stats s;
 	uint64_t sum = 0;
-	char line[2048];
+	char line[4096];
 	const char *comma = "";
 
 	sl_dataplane_worker_stats(relay.dp, 0, &s);

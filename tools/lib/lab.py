@@ -207,6 +207,10 @@ class Lab:
         self.processes.append(p)
         return p
 
+    def run(self, n, *args, timeout=60):
+        return subprocess.run(["ip", "netns", "exec", self.ns(n), *args], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=timeout, check=False)
+
     def close(self):
         if self._closed:
             return
@@ -265,11 +269,11 @@ dataplane:
             f.write(text)
         return self.path("relay.yaml")
 
-    def relay(self, name="sluiced", **kw):
-        return self.relay_of(self.relay_config(**kw), name)
+    def relay(self, name="sluiced", nice=-5, **kw):
+        return self.relay_of(self.relay_config(**kw), name, nice)
 
-    def relay_of(self, config, name):
-        return self.start(name, "r", [self.program("app", "sluiced", "sluiced"), "-c", config], nice=-5)
+    def relay_of(self, config, name, nice=-5):
+        return self.start(name, "r", [self.program("app", "sluiced", "sluiced"), "-c", config], nice=nice)
 
     def two_relays(self):
         """Configurations of two relays, one a port to each node, joined by raw Ethernet: the first hears, the other is heard.
@@ -327,15 +331,15 @@ dataplane:
     # --- end nodes -------------------------------------------------------------------------------------------------
 
     def end_node(self, n, family=4, dials=True, seconds=10, rate=1000, size=256, udp_mtu=1280, dead_ms=30000,
-                 name=None, every_ms=1000, relay="r", far=False):
+                 name=None, every_ms=1000, relay="r", far=False, extra=(), nice=-5, on=None):
         other = "b" if n == "a" else "a"
         relay = NODES[relay][1] + (f"@{endpoint(RELAY[family][n])}" if dials else "")
         return self.start(name or f"node-{n}", n, [
             self.program("tests", "endnode", "sl_endnode"), "--secret", NODES[n][0], "--bind",
             endpoint(ADDR[family][n]), "--peer", relay, "--partner", NODES[other][1], "--rate", str(rate), "--size",
             str(size), "--seconds", str(seconds), "--mtu", str(udp_mtu), "--dead-ms", str(dead_ms),
-            "--every-ms", str(every_ms), *(["--far"] if far else [])],
-            nice=-5, on=self.other_cpus)
+            "--every-ms", str(every_ms), *(["--far"] if far else []), *map(str, extra)],
+            nice=nice, on=on or self.other_cpus)
 
 
 def wait_for(fn, timeout, every=0.05):

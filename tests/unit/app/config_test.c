@@ -124,7 +124,7 @@ SL_TEST(config, keys_and_values_that_are_refused)
 		{"node: {rate_limit: {handshake_rate: inf}}", 1, 37, "is not a number"},
 		{"node: {rate_limit: {handshake_rate: 0}}", 1, 37, "is out of range"},
 		{"node: {rate_limit: {handshake_rate: 1e999}}", 1, 37, "is not a number"},
-		{"node: {rekey: {after_secs: 15}}", 1, 28, "is out of range 16"},
+		{"node: {rekey: {after_secs: 3}}", 1, 28, "is out of range 4"},
 		{"node: {rekey: {enabled: yes}}", 1, 25, "is neither true nor false"},
 		{"node: {mmp: {mode: heavy}}", 1, 20, "is none of full, lightweight, minimal"},
 		{"node: {log_level: verbose}", 1, 19, "is none of trace, debug, info, warn, error"},
