@@ -58,9 +58,18 @@ def sh(*args, check=True):
 LIBC = ctypes.CDLL(None)
 
 
-def end_with_parent():
-    """In a child: SIGTERM comes when we are gone, however we went."""
+def in_child(nice):
+    """Between fork and exec: SIGTERM comes when we are gone, however we went; `nice` counts against other sessions too.
+
+    Where the kernel groups processes by session (autogroup), a nice value only orders those of one session."""
     LIBC.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+    if nice < 0 and os.geteuid() == 0:
+        try:
+            os.setsid()
+            with open("/proc/self/autogroup", "w", encoding="ascii") as f:
+                f.write(str(nice))
+        except OSError:
+            pass
 
 
 def sweep():
@@ -100,7 +109,7 @@ class Process:
             cmd += ["nice", "-n", str(nice)]
         with open(self.log_path, "ab") as log:
             self.child = subprocess.Popen(cmd + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
-                                          text=True, errors="replace", preexec_fn=end_with_parent)
+                                          text=True, errors="replace", preexec_fn=lambda: in_child(nice))
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 

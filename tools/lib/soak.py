@@ -21,7 +21,7 @@ import soak_reference  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UP = 30
-NICE = -10
+NICE = -20
 out = sys.stdout
 
 

@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "interop"))
 import interop  # noqa: E402
 
 UP = 60
-NICE = -10
+NICE = -20
 
 
 class Failed(Exception):
