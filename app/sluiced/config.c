@@ -13,6 +13,7 @@
 struct walk {
 	struct sl_config *config;
 	struct sl_conf_error *error;
+	const char *rendezvous; /* under which of its two names node.rendezvous has been met */
 };
 
 /* What has been met of one struct's keys, for the required ones. */
@@ -343,6 +344,7 @@ set_defaults(uint8_t scope, char *base)
 			abort(); /* a row of the table contradicts itself */
 }
 
+static int read_key(struct walk *w, const struct sl_yaml *n, const char *prefix, char *base, struct seen *seen);
 static int read_mapping(
 	struct walk *w, const struct sl_yaml *n, const char *path, char *base, struct seen *seen);
 
@@ -463,6 +465,37 @@ read_foreign(struct walk *w, const struct sl_key *k, const struct sl_yaml *n, co
 	return 0;
 }
 
+/*
+ * node.discovery is the old name of two blocks: nostr and lan of node.rendezvous, the rest of node.lookup. Under both names
+ * at once nobody could say which holds.
+ */
+static int
+note_rendezvous(struct walk *w, const struct sl_yaml *n, const char *name)
+{
+	if (w->rendezvous && strcmp(w->rendezvous, name) != 0)
+		return sl_conf_fail(w->error, n->key_at, "%s: stands under its other name, %s, too", name, w->rendezvous);
+	w->rendezvous = name;
+	return 0;
+}
+
+static int
+read_discovery(struct walk *w, const struct sl_yaml *n, char *base, struct seen *seen)
+{
+	int rc = 0;
+
+	if (n->kind != SL_YAML_MAPPING && !sl_yaml_is_null(n))
+		return sl_conf_fail(w->error, n->at, "node.discovery: %s where a mapping is expected", sl_yaml_kind_name(n));
+	for (const struct sl_yaml *e = n->first; !rc && e; e = e->next) {
+		bool block = !strcmp(e->key, "nostr") || !strcmp(e->key, "lan");
+
+		if (block)
+			rc = note_rendezvous(w, e, "node.discovery");
+		if (!rc)
+			rc = read_key(w, e, block ? "node.rendezvous" : "node.lookup", base, seen);
+	}
+	return rc;
+}
+
 static int
 read_key(struct walk *w, const struct sl_yaml *n, const char *prefix, char *base, struct seen *seen)
 {
@@ -474,6 +507,10 @@ read_key(struct walk *w, const struct sl_yaml *n, const char *prefix, char *base
 		return sl_conf_fail(w->error, n->key_at, "unknown key '%.100s'", n->key);
 	if (strpbrk(n->key, ".[]*"))
 		return unknown_key(w, n, prefix, path);
+	if (!strcmp(path, "node.discovery"))
+		return read_discovery(w, n, base, seen);
+	if (!strcmp(path, "node.rendezvous") && note_rendezvous(w, n, "node.rendezvous"))
+		return -EINVAL;
 	k = find_key(path);
 	if (k && seen)
 		seen->key[k - sl_keys] = 1;
@@ -541,6 +578,9 @@ sl_config_destroy(struct sl_config *c)
 	free(c->dataplane.ports);
 	free(c->udp);
 	free(c->ethernet);
+	free(c->nostr.advert_relays);
+	free(c->nostr.dm_relays);
+	free(c->nostr.stun_servers);
 	free(c->dataplane.worker_cpus);
 	free(c->dataplane.eal);
 	sl_wipe(c->identity.nsec, sizeof(c->identity.nsec));
@@ -550,7 +590,7 @@ sl_config_destroy(struct sl_config *c)
 int
 sl_config_parse(struct sl_config *c, const char *text, size_t len, struct sl_conf_error *error)
 {
-	struct walk w = {c, error};
+	struct walk w = {c, error, NULL};
 	struct sl_yaml *root;
 	int rc;
 

@@ -39,6 +39,7 @@ enum sl_conf_log {
 	SL_CONF_LOG_ERROR
 };
 enum sl_conf_policy { SL_CONF_AUTO_CONNECT, SL_CONF_ON_DEMAND, SL_CONF_MANUAL };
+enum sl_conf_adverts { SL_CONF_ADVERTS_DISABLED, SL_CONF_ADVERTS_CONFIGURED_ONLY, SL_CONF_ADVERTS_OPEN };
 enum sl_conf_huge { SL_CONF_HUGE_AUTO, SL_CONF_HUGE_YES, SL_CONF_HUGE_NO };
 
 /* "host:port" as it is written; a literal address is already parsed (kind is not SL_ADDR_NONE). */
@@ -65,6 +66,8 @@ struct sl_conf_udp {
 	struct sl_conf_endpoint bind;
 	uint16_t mtu;
 	bool outbound_only, accept_connections;
+	bool advertise_on_nostr, public;
+	struct sl_conf_endpoint external; /* text "" = not said; port 0 = the bound one */
 };
 
 struct sl_conf_ethernet {
@@ -99,7 +102,7 @@ struct sl_conf_peer {
 	struct sl_conf_address *addresses;
 	uint32_t address_count;
 	uint8_t connect_policy; /* enum sl_conf_policy */
-	bool auto_reconnect, first_flight;
+	bool auto_reconnect, first_flight, via_nostr;
 };
 
 struct sl_conf_ifaddr {
@@ -172,6 +175,20 @@ struct sl_config {
 		bool enabled;
 		double loss_threshold, etx_threshold;
 	} ecn;
+	struct { /* node.rendezvous.nostr, of old node.discovery.nostr */
+		bool enabled, advertise, share_local_candidates;
+		struct sl_conf_text *advert_relays, *dm_relays, *stun_servers;
+		uint32_t advert_relay_count, dm_relay_count, stun_server_count;
+		char app[SL_CONF_NAME_SIZE];
+		uint8_t policy; /* enum sl_conf_adverts */
+		uint64_t signal_ttl_secs, attempt_timeout_secs, replay_window_secs;
+		uint64_t punch_start_delay_ms, punch_interval_ms, punch_duration_ms;
+		uint64_t advert_ttl_secs, advert_refresh_secs;
+		uint32_t seen_sessions_max, failure_state_max;
+		uint32_t max_concurrent_incoming_offers, max_concurrent_offers_per_npub;
+		uint32_t failure_streak_threshold;
+		uint64_t extended_cooldown_secs;
+	} nostr;
 	uint8_t default_ttl;
 	uint8_t log_level; /* enum sl_conf_log */
 	struct {
@@ -205,6 +222,7 @@ struct sl_config {
 		char profiles_dir[SL_CONF_TEXT_SIZE];
 		bool first_flight;
 		char access_dir[SL_CONF_TEXT_SIZE]; /* "" = no access lists */
+		char nostr_ca_file[SL_CONF_TEXT_SIZE]; /* "" = the system's authorities */
 	} dataplane;
 
 	/* Harmless keys that were left out, in the order of the file. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_table.h"
+#include "../../lib/overlay/nostr/sl_nostr_url.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -354,13 +355,13 @@ check_peers(struct sl_config *c, struct sl_conf_error *error)
 				return rc;
 			usable += p->addresses[a].kind != SL_ADDR_NONE;
 		}
-		if (p->address_count && !usable)
+		if (p->address_count && !usable && !p->via_nostr)
 			return sl_conf_fail(error, p->at,
 				"peers[]: none of its addresses is on a transport of Sluice");
-		if (!p->address_count && p->connect_policy == SL_CONF_AUTO_CONNECT)
+		if (!p->address_count && !p->via_nostr && p->connect_policy == SL_CONF_AUTO_CONNECT)
 			return sl_conf_fail(error, p->at,
 				"peers[]: no addresses to dial (connect_policy: manual waits for "
-				"the peer to dial us)");
+				"the peer to dial us, via_nostr asks for its advert)");
 		if (p->connect_policy == SL_CONF_ON_DEMAND)
 			sl_config_warn(c, p->at,
 				"peers[].connect_policy: on_demand does nothing, as in FIPS: the "
@@ -369,6 +370,108 @@ check_peers(struct sl_config *c, struct sl_conf_error *error)
 			qsort(p->addresses, p->address_count, sizeof(*p->addresses), by_priority);
 	}
 	return 0;
+}
+
+/* --- Nostr ---------------------------------------------------------------------------------- */
+
+static int
+default_list(struct sl_conf_text **list, uint32_t *count, const char *const *texts)
+{
+	uint32_t n = 0;
+
+	if (*list)
+		return 0;
+	while (texts[n])
+		n++;
+	*list = calloc(n, sizeof(**list));
+	if (!*list)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		snprintf((*list)[i].text, sizeof((*list)[i].text), "%s", texts[i]);
+	*count = n;
+	return 0;
+}
+
+static int
+check_twice(const struct sl_conf_text *list, uint32_t count, const char *key, struct sl_conf_error *error)
+{
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < i; j++)
+			if (sl_nostr_url_same(list[i].text, list[j].text))
+				return sl_conf_fail(error, list[i].at, "%s: '%.100s' stands there twice", key, list[i].text);
+	return 0;
+}
+
+/* What asks for Nostr while it is off. */
+static int
+check_nostr_off(const struct sl_config *c, struct sl_conf_error *error)
+{
+	for (uint32_t i = 0; i < c->udp_count; i++)
+		if (c->udp[i].advertise_on_nostr)
+			return sl_conf_fail(error, c->udp[i].at,
+				"transports.udp.advertise_on_nostr: needs node.rendezvous.nostr.enabled");
+	for (uint32_t i = 0; i < c->peer_count; i++)
+		if (c->peers[i].via_nostr)
+			return sl_conf_fail(error, c->peers[i].at, "peers[].via_nostr: needs node.rendezvous.nostr.enabled");
+	return 0;
+}
+
+static int
+check_nostr_times(const struct sl_config *c, struct sl_conf_error *error)
+{
+	static const struct sl_pos nowhere;
+
+	if (c->nostr.signal_ttl_secs + 120 >= c->nostr.replay_window_secs)
+		return sl_conf_fail(error, nowhere,
+			"node.rendezvous.nostr: replay_window_secs must be above signal_ttl_secs + 120");
+	if (c->nostr.advert_refresh_secs >= c->nostr.advert_ttl_secs)
+		sl_config_warn((struct sl_config *)(uintptr_t)c, nowhere,
+			"node.rendezvous.nostr: advert_refresh_secs is not below advert_ttl_secs: adverts run out before they are "
+			"renewed");
+	return 0;
+}
+
+static int
+check_nostr(struct sl_config *c, struct sl_conf_error *error)
+{
+	static const char *const relays[] = {"wss://relay.damus.io", "wss://nos.lol", "wss://offchain.pub", NULL};
+	static const char *const servers[] = {"stun:stun.l.google.com:19302", "stun:stun.cloudflare.com:3478",
+		"stun:global.stun.twilio.com:3478", NULL};
+	static const struct sl_pos nowhere;
+	int rc;
+
+	if (!c->nostr.enabled)
+		return check_nostr_off(c, error);
+#ifndef SL_HAVE_NOSTR
+	return sl_conf_fail(error, nowhere, "node.rendezvous.nostr.enabled: this build has no libwebsockets");
+#endif
+	if (c->nostr.policy == SL_CONF_ADVERTS_OPEN)
+		return sl_conf_fail(error, nowhere,
+			"node.rendezvous.nostr.policy: open: known to FIPS, not supported by Sluice: links to nodes that are not "
+			"configured");
+	rc = default_list(&c->nostr.advert_relays, &c->nostr.advert_relay_count, relays);
+	if (!rc)
+		rc = default_list(&c->nostr.dm_relays, &c->nostr.dm_relay_count, relays);
+	if (!rc)
+		rc = default_list(&c->nostr.stun_servers, &c->nostr.stun_server_count, servers);
+	if (!rc)
+		rc = check_twice(c->nostr.advert_relays, c->nostr.advert_relay_count, "node.rendezvous.nostr.advert_relays",
+			error);
+	if (!rc)
+		rc = check_twice(c->nostr.dm_relays, c->nostr.dm_relay_count, "node.rendezvous.nostr.dm_relays", error);
+	if (!rc && !c->nostr.advert_relay_count && !c->nostr.dm_relay_count)
+		rc = sl_conf_fail(error, nowhere, "node.rendezvous.nostr: no relays");
+	if (!rc)
+		rc = check_nostr_times(c, error);
+	for (uint32_t i = 0; !rc && i < c->udp_count; i++) {
+		const struct sl_conf_udp *u = &c->udp[i];
+
+		if (u->advertise_on_nostr && !u->public && !u->outbound_only)
+			rc = sl_conf_fail(error, u->at,
+				"transports.udp.advertise_on_nostr: without public: true: known to FIPS, not supported by Sluice: "
+				"NAT traversal");
+	}
+	return rc;
 }
 
 int
@@ -393,6 +496,8 @@ sl_config_check(struct sl_config *c, struct sl_conf_error *error)
 		rc = check_ethernet(c, error);
 	if (!rc)
 		rc = check_peers(c, error);
+	if (!rc)
+		rc = check_nostr(c, error);
 	return rc;
 }
 

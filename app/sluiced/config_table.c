@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_table.h"
+#include "../../lib/overlay/nostr/sl_nostr_url.h"
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -247,6 +248,63 @@ format_endpoint(char out[SL_CONF_TEXT_SIZE], const void *target)
 	snprintf(out, SL_CONF_TEXT_SIZE, "%s", e->text);
 }
 
+/* An address with or without a port: what others are told. */
+static int
+parse_external(void *target, const char *text, char why[SL_WHY_SIZE])
+{
+	struct sl_conf_endpoint *e = target;
+	char host[INET6_ADDRSTRLEN + 2];
+	size_t len = strlen(text);
+
+	memset(e, 0, sizeof(*e));
+	if (len < sizeof(host)) {
+		bool bracket = text[0] == '[' && text[len - 1] == ']';
+
+		snprintf(host, sizeof(host), "%.*s", (int)(len - (bracket ? 2 : 0)), text + bracket);
+		e->family = inet_pton(AF_INET, host, e->ip) == 1 ? 4 : inet_pton(AF_INET6, host, e->ip) == 1 ? 6 : 0;
+		if (e->family) {
+			snprintf(e->text, sizeof(e->text), "%s", text);
+			snprintf(e->host, sizeof(e->host), "%s", host);
+			return 0;
+		}
+	}
+	if (sl_conf_endpoint_parse(e, text, why))
+		return -1;
+	if (e->family && e->port)
+		return 0;
+	snprintf(why, SL_WHY_SIZE, "is not an address, alone or with a port: names are not advertised");
+	return -1;
+}
+
+static int
+parse_relay(void *target, const char *text, char why[SL_WHY_SIZE])
+{
+	struct sl_nostr_url url;
+
+	if (sl_nostr_url_parse(&url, text)) {
+		snprintf(why, SL_WHY_SIZE, "is not a relay: wss://host[:port][/path], or ws:// without TLS");
+		return -1;
+	}
+	snprintf(target, SL_CONF_TEXT_SIZE, "%s", text);
+	return 0;
+}
+
+/* "stun:host:port"; "stun:" may be left out. */
+static int
+parse_stun(void *target, const char *text, char why[SL_WHY_SIZE])
+{
+	struct sl_conf_endpoint e;
+
+	if (sl_conf_endpoint_parse(&e, strncmp(text, "stun:", 5) ? text : text + 5, why))
+		return -1;
+	if (!e.port) {
+		snprintf(why, SL_WHY_SIZE, "has port 0");
+		return -1;
+	}
+	snprintf(target, SL_CONF_TEXT_SIZE, "%s", text);
+	return 0;
+}
+
 static int
 parse_cpu_or_auto(void *target, const char *text, char why[SL_WHY_SIZE])
 {
@@ -326,6 +384,7 @@ parse_aead(void *target, const char *text, char why[SL_WHY_SIZE])
 static const char *const log_levels[] = {"trace", "debug", "info", "warn", "error", NULL};
 static const char *const mmp_modes[] = {"full", "lightweight", "minimal", NULL};
 static const char *const policies[] = {"auto_connect", "on_demand", "manual", NULL};
+static const char *const advert_policies[] = {"disabled", "configured_only", "open", NULL};
 static const char *const huge_choices[] = {"auto", "yes", "no", NULL};
 
 /* clang-format off */
@@ -427,14 +486,71 @@ const struct sl_key sl_keys[] = {
 	TEXT("node.control.socket_path", ROOT, 0, C(control.socket_path), "/run/sluice/control.sock",
 		"Where it is; made with mode 0660."),
 
+	BOOL("node.rendezvous.nostr.enabled", ROOT, C(nostr.enabled), "false",
+		"Use Nostr relays: to say where we are, and to find peers. The block may also stand under node.discovery, its old name."),
+	BOOL("node.rendezvous.nostr.advertise", ROOT, C(nostr.advertise), "true",
+		"Publish an advert of the transports that have advertise_on_nostr."),
+	LIST("node.rendezvous.nostr.advert_relays", SL_KEY_LIST, ROOT, sl_conf_text, SL_SCOPE_ADVERT_RELAY,
+		CO(nostr.advert_relays), CO(nostr.advert_relay_count), 8,
+		"Relays for adverts, ours and peers'. Absent: wss://relay.damus.io, wss://nos.lol, wss://offchain.pub."),
+	CUSTOM("node.rendezvous.nostr.advert_relays[]", SL_SCOPE_ADVERT_RELAY, SL_KEY_REQUIRED, S(sl_conf_text, text), parse_relay,
+		format_text, NULL, ""),
+	LIST("node.rendezvous.nostr.dm_relays", SL_KEY_LIST, ROOT, sl_conf_text, SL_SCOPE_DM_RELAY, CO(nostr.dm_relays),
+		CO(nostr.dm_relay_count), 8, "Relays on which we are listening for signals of peers. Absent: the same three."),
+	CUSTOM("node.rendezvous.nostr.dm_relays[]", SL_SCOPE_DM_RELAY, SL_KEY_REQUIRED, S(sl_conf_text, text), parse_relay,
+		format_text, NULL, ""),
+	LIST("node.rendezvous.nostr.stun_servers", SL_KEY_LIST, ROOT, sl_conf_text, SL_SCOPE_STUN_SERVER, CO(nostr.stun_servers),
+		CO(nostr.stun_server_count), 8,
+		"Servers that tell us our address from outside. Absent: stun:stun.l.google.com:19302, stun:stun.cloudflare.com:3478, "
+		"stun:global.stun.twilio.com:3478."),
+	CUSTOM("node.rendezvous.nostr.stun_servers[]", SL_SCOPE_STUN_SERVER, SL_KEY_REQUIRED, S(sl_conf_text, text), parse_stun,
+		format_text, NULL, ""),
+	BOOL("node.rendezvous.nostr.share_local_candidates", ROOT, C(nostr.share_local_candidates), "false",
+		"Tell a peer behind a NAT our private addresses too."),
+	TEXT("node.rendezvous.nostr.app", ROOT, 0, C(nostr.app), "fips-overlay-v1",
+		"Which mesh an advert belongs to; others' are not looked at."),
+	ENUM("node.rendezvous.nostr.policy", ROOT, C(nostr.policy), advert_policies, "configured_only",
+		"Whose adverts are dialled: configured peers' with via_nostr, or nobody's (disabled). open is not supported."),
+	UINT("node.rendezvous.nostr.signal_ttl_secs", ROOT, C(nostr.signal_ttl_secs), 1, 3600, "120", "s",
+		"How long an offer holds."),
+	UINT("node.rendezvous.nostr.attempt_timeout_secs", ROOT, C(nostr.attempt_timeout_secs), 1, 600, "10", "s",
+		"A punch that has not come through by then has failed."),
+	UINT("node.rendezvous.nostr.replay_window_secs", ROOT, C(nostr.replay_window_secs), 1, 86400, "300", "s",
+		"How long offers are remembered; longer than signal_ttl_secs and 120 s."),
+	UINT("node.rendezvous.nostr.punch_start_delay_ms", ROOT, C(nostr.punch_start_delay_ms), 0, 60000, "2000", "ms",
+		"From the answer to the first punch."),
+	UINT("node.rendezvous.nostr.punch_interval_ms", ROOT, C(nostr.punch_interval_ms), 20, 10000, "200", "ms",
+		"Between two rounds of punches."),
+	UINT("node.rendezvous.nostr.punch_duration_ms", ROOT, C(nostr.punch_duration_ms), 100, 600000, "10000", "ms",
+		"For how long."),
+	UINT("node.rendezvous.nostr.advert_ttl_secs", ROOT, C(nostr.advert_ttl_secs), 60, 604800, "3600", "s",
+		"How long our advert holds; a peer's without an expiration holds twice that."),
+	UINT("node.rendezvous.nostr.advert_refresh_secs", ROOT, C(nostr.advert_refresh_secs), 10, 604800, "1800", "s",
+		"How often it is published anew."),
+	UINT("node.rendezvous.nostr.seen_sessions_max_entries", ROOT, C(nostr.seen_sessions_max), 16, 65536, "2048", "entries",
+		"Offers remembered."),
+	UINT("node.rendezvous.nostr.failure_state_max_entries", ROOT, C(nostr.failure_state_max), 16, 65536, "4096", "peers",
+		"Peers whose failures are remembered."),
+	UINT("node.rendezvous.nostr.max_concurrent_incoming_offers", ROOT, C(nostr.max_concurrent_incoming_offers), 1, 256, "16", "",
+		"Offers worked on at once."),
+	UINT("node.rendezvous.nostr.max_concurrent_offers_per_npub", ROOT, C(nostr.max_concurrent_offers_per_npub), 1, 256, "4", "",
+		"Of them of one sender."),
+	UINT("node.rendezvous.nostr.failure_streak_threshold", ROOT, C(nostr.failure_streak_threshold), 1, 1000, "5", "",
+		"Failures in a row after which a peer is left alone for long."),
+	UINT("node.rendezvous.nostr.extended_cooldown_secs", ROOT, C(nostr.extended_cooldown_secs), 1, 604800, "1800", "s",
+		"For that long."),
+
 	FIPS("node.leaf_only", SL_KEY_OFF, "leaf nodes"),
 	FIPS("node.native_api.enabled", SL_KEY_OFF, "the native datagram API"),
 	FIPS("node.native_api.*", SL_KEY_LEFT_OUT, "the native datagram API"),
-	FIPS("node.rendezvous.nostr.enabled", SL_KEY_OFF, "rendezvous over Nostr"),
-	FIPS("node.rendezvous.nostr.*", SL_KEY_LEFT_OUT, "rendezvous over Nostr"),
+	FIPS("node.rendezvous.nostr.advert_cache_max_entries", SL_KEY_LEFT_OUT, "only configured peers' adverts are kept"),
+	FIPS("node.rendezvous.nostr.open_discovery_max_pending", SL_KEY_LEFT_OUT, "policy open"),
+	FIPS("node.rendezvous.nostr.startup_sweep_delay_secs", SL_KEY_LEFT_OUT, "policy open"),
+	FIPS("node.rendezvous.nostr.startup_sweep_max_age_secs", SL_KEY_LEFT_OUT, "policy open"),
+	FIPS("node.rendezvous.nostr.protocol_mismatch_cooldown_secs", SL_KEY_LEFT_OUT, "the ordinary back-off holds"),
+	FIPS("node.rendezvous.nostr.warn_log_interval_secs", SL_KEY_LEFT_OUT, "one line for each change of state"),
 	FIPS("node.rendezvous.lan.enabled", SL_KEY_OFF, "rendezvous over mDNS"),
 	FIPS("node.rendezvous.lan.*", SL_KEY_LEFT_OUT, "rendezvous over mDNS"),
-	FIPS("node.discovery", SL_KEY_REFUSED, "the old name of node.lookup and node.rendezvous"),
 	FIPS("node.tick_interval_secs", SL_KEY_LEFT_OUT, "timers here run when they are due"),
 	FIPS("node.base_rtt_ms", SL_KEY_LEFT_OUT, "links are unmeasured until they are measured"),
 	FIPS("node.limits.max_connections", SL_KEY_LEFT_OUT, "max_peers and max_pending_inbound bound the same"),
@@ -473,9 +589,12 @@ const struct sl_key sl_keys[] = {
 		"Answer handshakes of nodes we did not dial."),
 	FIPS_IN("transports.udp.recv_buf_size", SL_KEY_LEFT_OUT, SL_SCOPE_UDP, "see rx_descriptors of the port"),
 	FIPS_IN("transports.udp.send_buf_size", SL_KEY_LEFT_OUT, SL_SCOPE_UDP, "see tx_descriptors of the port"),
-	FIPS_IN("transports.udp.advertise_on_nostr", SL_KEY_OFF, SL_SCOPE_UDP, "rendezvous over Nostr"),
-	FIPS_IN("transports.udp.public", SL_KEY_LEFT_OUT, SL_SCOPE_UDP, "rendezvous over Nostr"),
-	FIPS_IN("transports.udp.external_addr", SL_KEY_LEFT_OUT, SL_SCOPE_UDP, "rendezvous over Nostr"),
+	BOOL("transports.udp.advertise_on_nostr", SL_SCOPE_UDP, S(sl_conf_udp, advertise_on_nostr), "false",
+		"Name this transport in our advert."),
+	BOOL("transports.udp.public", SL_SCOPE_UDP, S(sl_conf_udp, public), "false",
+		"It can be reached from outside: the advert names its address, else that it is behind a NAT."),
+	CUSTOM("transports.udp.external_addr", SL_SCOPE_UDP, SL_KEY_UNSET, S(sl_conf_udp, external), parse_external,
+		format_endpoint, NULL, "That address, with a port where it is not the bound one. Unset: bind_addr, or the ports' own."),
 
 	LIST("transports.ethernet", SL_KEY_INSTANCES, ROOT, sl_conf_ethernet, SL_SCOPE_ETHERNET, CO(ethernet),
 		CO(ethernet_count), SL_CONF_TRANSPORTS_MAX, "Raw Ethernet: one block, or a mapping of named ones."),
@@ -517,7 +636,8 @@ const struct sl_key sl_keys[] = {
 		"Redial after an established link died."),
 	BOOL("peers[].first_flight", SL_SCOPE_PEER, S(sl_conf_peer, first_flight), "false",
 		"Ours: repeat the first packets of a dial to this peer early, so a lost one does not cost a second."),
-	FIPS_IN("peers[].via_nostr", SL_KEY_OFF, SL_SCOPE_PEER, "rendezvous over Nostr"),
+	BOOL("peers[].via_nostr", SL_SCOPE_PEER, S(sl_conf_peer, via_nostr), "false",
+		"Dial what its advert says too; no addresses are needed then."),
 
 	LIST("dataplane.ports", SL_KEY_LIST, ROOT, sl_conf_port, SL_SCOPE_PORT, CO(dataplane.ports),
 		CO(dataplane.port_count), SL_PORTS_MAX, "The NIC ports and virtual devices we drive."),
@@ -581,6 +701,8 @@ const struct sl_key sl_keys[] = {
 	BOOL("dataplane.first_flight", ROOT, C(dataplane.first_flight), "false", "peers[].first_flight for every dial."),
 	TEXT("dataplane.access_dir", ROOT, 0, C(dataplane.access_dir), "/etc/fips",
 		"Folder of the access lists peers.allow and peers.deny and of hosts, as FIPS has them; empty = no lists."),
+	TEXT("dataplane.nostr_ca_file", ROOT, SL_KEY_UNSET, C(dataplane.nostr_ca_file), NULL,
+		"Certificates (PEM) that relays' TLS is checked against, instead of the system's."),
 };
 /* clang-format on */
 const unsigned sl_key_count = sizeof(sl_keys) / sizeof(sl_keys[0]);

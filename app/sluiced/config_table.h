@@ -35,6 +35,9 @@ enum sl_key_scope {
 	SL_SCOPE_ROUTE,
 	SL_SCOPE_CPU,
 	SL_SCOPE_ARG,
+	SL_SCOPE_ADVERT_RELAY,
+	SL_SCOPE_DM_RELAY,
+	SL_SCOPE_STUN_SERVER,
 };
 
 #define SL_KEY_SECRET 0x01 /* never printed */

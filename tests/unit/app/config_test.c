@@ -238,6 +238,62 @@ SL_TEST(config, keys_and_values_that_are_refused)
 	EXPECT_BAD(rows);
 }
 
+#define NOSTR "node: {rendezvous: {nostr: {enabled: true, "
+
+SL_TEST(config, nostr)
+{
+	static const struct bad rows[] = {
+		{"transports: {udp: {advertise_on_nostr: true}}", 1, 19, "needs node.rendezvous.nostr.enabled"},
+		{"peers: [{npub: " NPUB_A ", via_nostr: true}]", 1, 9, "needs node.rendezvous.nostr.enabled"},
+#ifdef SL_HAVE_NOSTR
+		{NOSTR "policy: open}}}", 0, 0, "policy: open: known to FIPS, not supported"},
+		{NOSTR "policy: closed}}}", 1, 52, "is none of disabled, configured_only, open"},
+		{NOSTR "advert_relays: [\"http://a.example\"]}}}", 1, 60, "is not a relay"},
+		{NOSTR "advert_relays: [\"wss://a.example\", \"WSS://A.example:443/\"]}}}", 1, 79, "stands there twice"},
+		{NOSTR "stun_servers: [\"stun:a.example\"]}}}", 1, 59, "is not host:port"},
+		{NOSTR "stun_servers: [\"a.example:0\"]}}}", 1, 59, "has port 0"},
+		{NOSTR "advert_relays: [], dm_relays: []}}}", 0, 0, "no relays"},
+		{NOSTR "replay_window_secs: 240}}}", 0, 0, "must be above signal_ttl_secs + 120"},
+		{NOSTR "advertize: true}}}", 1, 44, "is 'advertise' meant?"},
+		{NOSTR "}}}\ntransports: {udp: {advertise_on_nostr: true}}", 2, 19, "NAT traversal"},
+		{NOSTR "}}}\ntransports: {udp: {external_addr: \"a.example:1\"}}", 2, 35, "names are not advertised"},
+#endif
+		{"node: {rendezvous: {}, discovery: {nostr: {}}}", 1, 36, "stands under its other name, node.rendezvous"},
+		{"node: {discovery: {lan: {enabled: false}}, rendezvous: {nostr: {}}}", 1, 44,
+			"stands under its other name, node.discovery"},
+		{"node: {discovery: {tll: 3}}", 1, 20, "is 'ttl' meant?"},
+	};
+	struct sl_conf_error e;
+	struct sl_config *c;
+	static const char old[] = "node: {discovery: {ttl: 3, nostr: {advert_ttl_secs: 600, app: mine}}}";
+	static const char external[] = "transports: {udp: {external_addr: \"192.0.2.7\"}}";
+
+	EXPECT_BAD(rows);
+	memset(&e, 0, sizeof(e));
+	c = sl_config_create();
+	SL_EXPECT_EQ(sl_config_parse(c, old, strlen(old), &e), 0);
+	SL_EXPECT_STR(e.text, "");
+	SL_EXPECT_EQ(c->lookup.ttl, 3);
+	SL_EXPECT_EQ(c->nostr.advert_ttl_secs, 600);
+	SL_EXPECT_STR(c->nostr.app, "mine");
+	SL_EXPECT(!c->nostr.enabled);
+	sl_config_destroy(c);
+	c = sl_config_create();
+	SL_EXPECT_EQ(sl_config_parse(c, external, strlen(external), &e), 0);
+	SL_EXPECT_EQ(c->udp[0].external.family, 4);
+	SL_EXPECT_EQ(c->udp[0].external.port, 0);
+	SL_EXPECT_STR(c->udp[0].external.text, "192.0.2.7");
+	sl_config_destroy(c);
+#ifdef SL_HAVE_NOSTR
+	c = sl_config_create();
+	SL_EXPECT_EQ(sl_config_parse(c, NOSTR "}}}", strlen(NOSTR "}}}"), &e), 0);
+	SL_EXPECT_EQ(c->nostr.advert_relay_count, 3);
+	SL_EXPECT_EQ(c->nostr.stun_server_count, 3);
+	SL_EXPECT_STR(c->nostr.dm_relays[1].text, "wss://nos.lol");
+	sl_config_destroy(c);
+#endif
+}
+
 SL_TEST(config, what_fips_has_and_we_lack)
 {
 	static const struct bad rows[] = {
@@ -246,15 +302,8 @@ SL_TEST(config, what_fips_has_and_we_lack)
 		{"dns:\n  enabled: true", 2, 12, "known to FIPS, not supported by Sluice"},
 		{"gateway: {enabled: true}", 1, 20, "known to FIPS, not supported by Sluice"},
 		{"node: {leaf_only: true}", 1, 19, "known to FIPS, not supported by Sluice"},
-		{"node: {rendezvous: {nostr: {enabled: true}}}", 1, 38,
-			"known to FIPS, not supported by Sluice"},
-		{"node: {discovery: {ttl: 3}}", 1, 8, "the old name of node.lookup"},
 		{"transports: {tcp: {}}", 1, 14,
 			"known to FIPS, not supported by Sluice: the TCP transport"},
-		{"transports: {udp: {advertise_on_nostr: true}}", 1, 40,
-			"known to FIPS, not supported by Sluice"},
-		{"peers: [{npub: " NPUB_A ", via_nostr: true}]", 1, 92,
-			"known to FIPS, not supported by Sluice"},
 		{"tun: {enabled: 1}", 1, 16, "where true or false is expected"},
 		{"peers: [{npub: " NPUB_A ", addresses: [{transport: tcp, addr: \"a:1\"}]}]", 1, 9,
 			"none of its addresses is on a transport of Sluice"},
