@@ -114,6 +114,10 @@ dispatch(struct sl_dataplane *dp, struct rte_mbuf *m)
 		if (sink->beacon)
 			sink->beacon(sink->arg, &f->from, what);
 		break;
+	case SL_FRAME_TRAVERSAL:
+		if (sink->traversal)
+			sink->traversal(sink->arg, &f->from, what, f->len);
+		break;
 	default:
 		break;
 	}

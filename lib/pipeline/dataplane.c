@@ -198,6 +198,13 @@ sl_dataplane_transport_add(struct sl_dataplane *dp, const struct sl_dataplane_tr
 	return 0;
 }
 
+void
+sl_dataplane_traversal(struct sl_dataplane *dp, bool wanted)
+{
+	for (unsigned i = 0; i < dp->port_count; i++)
+		__atomic_store_n(&dp->ports[i].local.nat, wanted, __ATOMIC_RELAXED);
+}
+
 /* Every receive queue has one worker; a port's first queue goes to the worker of the port's number. */
 int
 sl_dataplane_prepare(struct sl_dataplane *dp)

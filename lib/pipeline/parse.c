@@ -20,6 +20,35 @@ struct walk {
 	struct sl_parsed *out;
 };
 
+/* --- no FMP --------------------------------------------------------------------------------------------------------- */
+
+#define STUN_BYTES 20
+#define PUNCH_BYTES 24
+
+/* A Binding response, success or error: two zero bits, the magic cookie, a length that fits (RFC 8489, 5). */
+static bool
+is_stun_answer(const uint8_t *p, size_t len)
+{
+	return len >= STUN_BYTES && p[0] == 0x01 && (p[1] == 0x01 || p[1] == 0x11) &&
+	       sl_get16be(p + 2) == len - STUN_BYTES && len % 4 == 0 && sl_get32be(p + 4) == 0x2112a442;
+}
+
+enum sl_verdict
+sl_parse_traversal(const struct sl_parse_local *local, const uint8_t *packet, size_t len, enum sl_verdict v,
+	struct sl_parsed *out)
+{
+	/* "NPTC" and "NPTA" (peering facts, hole punching); at least 4 bytes, or it would be SHORT */
+	const bool punch = packet[0] == 0x4e && packet[1] == 0x50 && packet[2] == 0x54 &&
+			   (packet[3] == 0x43 || packet[3] == 0x41);
+
+	if (local && __atomic_load_n(&local->nat, __ATOMIC_RELAXED) &&
+		(punch ? len >= PUNCH_BYTES : is_stun_answer(packet, len))) {
+		out->kind = SL_PARSE_TRAVERSAL;
+		return SL_PUNT;
+	}
+	return punch ? SL_DROP_NPT : v;
+}
+
 static inline uint16_t
 offset_of(const struct walk *w, const uint8_t *p)
 {
@@ -117,7 +146,7 @@ walk_raw(struct walk *w)
 		return SL_DROP_ETH_LENGTH;
 	out->offset = offset_of(w, w->p + SL_ETH_HEADER_BYTES);
 	out->len = (uint16_t)flen;
-	return sl_parse_fmp(w->p + SL_ETH_HEADER_BYTES, flen, out);
+	return sl_parse_fmp(NULL, w->p + SL_ETH_HEADER_BYTES, flen, out);
 }
 
 static enum sl_verdict
@@ -187,7 +216,7 @@ walk_udp(struct walk *w, const uint8_t *addrs, size_t addrs_bytes, unsigned ip4_
 	out->from.udp_port = sl_get16be(w->p);
 	out->offset = offset_of(w, w->p + SL_UDP_BYTES);
 	out->len = (uint16_t)(w->left - SL_UDP_BYTES);
-	return sl_parse_fmp(w->p + SL_UDP_BYTES, out->len, out);
+	return sl_parse_fmp(w->local, w->p + SL_UDP_BYTES, out->len, out);
 }
 
 /* --- IPv4 --------------------------------------------------------------------------------------------------------- */

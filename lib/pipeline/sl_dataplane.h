@@ -84,6 +84,8 @@ struct sl_dataplane_sink {
 	 * behind it: sl_dataplane_peer_port(). Their paths are withdrawn and published again without anybody's doing.
 	 */
 	void (*link)(void *arg, uint16_t port, bool up);
+	/* A STUN answer or punch packet, while sl_dataplane_traversal() wants them. Nothing about it is checked. */
+	void (*traversal)(void *arg, const struct sl_addr *from, const uint8_t *packet, size_t len);
 };
 
 /* view and fib are read by workers; both outlive the data plane. NULL and errno. */
@@ -125,9 +127,11 @@ unsigned sl_dataplane_poll(struct sl_dataplane *dp, unsigned budget, uint64_t no
 /* Monotonic microseconds from the TSC, the same clock that workers stamp with. Any thread. */
 uint64_t sl_dataplane_now_us(void);
 
-/* Sends one FMP packet from control. 0, -EHOSTUNREACH (no route or neighbour; resolution is started), -ENOBUFS, -EMSGSIZE. */
+/* Sends one FMP packet (or STUN, or punch) from control. 0, -EHOSTUNREACH (no route or neighbour; resolution is started), -ENOBUFS, -EMSGSIZE. */
 int sl_dataplane_transmit(struct sl_dataplane *dp, const struct sl_addr *to, const uint8_t *packet, size_t len,
 	uint64_t now_us) SL_MUST_CHECK;
+/* STUN answers and punch packets to our UDP transports: for the sink, or (as from the start) dropped by the workers. */
+void sl_dataplane_traversal(struct sl_dataplane *dp, bool wanted);
 /* Raw Ethernet beacon with our key on a transport. */
 int sl_dataplane_beacon(struct sl_dataplane *dp, uint8_t transport, const uint8_t xonly[32]) SL_MUST_CHECK;
 /*

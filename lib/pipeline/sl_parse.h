@@ -5,7 +5,7 @@
  * From a received frame to an FMP packet: link, IP and UDP headers checked, or one named reason why not.
  *
  * struct sl_parse_local says what is ours on one port. Control fills it before launch (init, then addr, udp, eth in
- * any order); after that it never changes and any number of workers read it.
+ * any order); after that it never changes, but for `nat`, and any number of workers read it.
  *
  * sl_parse() is pure: bytes and lengths in, a verdict out; it reads nothing beyond frame[0..len) and nothing is
  * allocated or written but *out. Any thread. The common frames (untagged IPv4 without options and IPv6 without
@@ -22,7 +22,8 @@
  *	segments left; at most SL_IP6_EXTENSIONS_MAX; an atomic fragment is a fragment).
  *	UDP: length equal to what the IP header leaves, source port, our port, checksum (zero is accepted over IPv4 and
  *	refused over IPv6).
- *	FMP prefix (sl_packet_classify); NAT punch probes have a verdict of their own.
+ *	FMP prefix (sl_packet_classify). What is no FMP packet but came over UDP may be a STUN answer or a punch packet: for
+ *	control while it waits for such, else dropped as what it is to FMP; punch packets have a verdict of their own.
  * ARP and neighbour discovery that concern us, and echo requests and "too big" to our addresses, are for control.
  */
 #include "../overlay/sl_addr.h"
@@ -92,6 +93,11 @@ struct sl_parse_local {
 	uint16_t link;		  /* port index, for sl_addr.link */
 	uint8_t mac[6];
 	struct sl_parse_udp udp[SL_PARSE_UDP_MAX];
+	/*
+	 * 1: control waits for STUN answers and punch packets. Writer: control, at any time. Relaxed, and looked at only
+	 * where a packet has failed as FMP: no frame that is forwarded costs anything for it.
+	 */
+	uint8_t nat;
 };
 
 void sl_parse_local_init(struct sl_parse_local *local, const uint8_t mac[6], uint16_t vlan, uint16_t link);
@@ -118,6 +124,7 @@ enum sl_parse_kind {
 	SL_PARSE_HANDSHAKE,   /* FMP msg1 or msg2, exact length */
 	SL_PARSE_NEIGH,	      /* the whole frame is for sl_neigh_input() */
 	SL_PARSE_BEACON,      /* raw Ethernet beacon: offset and len are those of the 32-byte x-only key */
+	SL_PARSE_TRAVERSAL,   /* STUN answer or punch packet, over UDP; nothing about it is checked yet */
 };
 
 struct sl_parsed {
@@ -131,10 +138,19 @@ struct sl_parsed {
 enum sl_verdict sl_parse_slow(const struct sl_parse_local *local, const uint8_t *frame, size_t len, uint32_t hints,
 	struct sl_parsed *out);
 
-/* FMP prefix of a packet that has been unwrapped. */
+/*
+ * A packet that is no FMP for the reason `v`: PUNT as SL_PARSE_TRAVERSAL when it looks like a STUN answer (RFC 8489: its first byte
+ * is that of an FMP msg1, its second forbids that) or a punch packet and control waits for such; else v, DROP_NPT for the latter.
+ */
+enum sl_verdict sl_parse_traversal(const struct sl_parse_local *local, const uint8_t *packet, size_t len,
+	enum sl_verdict v, struct sl_parsed *out) __attribute__((cold));
+
+/* FMP prefix of a packet that has been unwrapped. local: of a UDP packet; NULL for raw Ethernet. */
 static inline enum sl_verdict
-sl_parse_fmp(const uint8_t *packet, size_t len, struct sl_parsed *out)
+sl_parse_fmp(const struct sl_parse_local *local, const uint8_t *packet, size_t len, struct sl_parsed *out)
 {
+	enum sl_verdict v = SL_DROP_FMP_PHASE;
+
 	switch (sl_packet_classify(packet, len)) {
 	case SL_PACKET_ESTABLISHED:
 		out->kind = SL_PARSE_ESTABLISHED;
@@ -145,19 +161,19 @@ sl_parse_fmp(const uint8_t *packet, size_t len, struct sl_parsed *out)
 		return SL_PUNT;
 	case SL_PACKET_SHORT:
 		return SL_DROP_FMP_SHORT;
-	case SL_PACKET_VERSION:
-		/* "NPTC" and "NPTA" (peering facts, hole punching) */
-		if (packet[0] == 0x4e && packet[1] == 0x50 && packet[2] == 0x54 && (packet[3] == 0x43 || packet[3] == 0x41))
-			return SL_DROP_NPT;
-		return SL_DROP_FMP_VERSION;
 	case SL_PACKET_PHASE:
 		return SL_DROP_FMP_PHASE;
+	case SL_PACKET_VERSION:
+		v = SL_DROP_FMP_VERSION;
+		break;
 	case SL_PACKET_LENGTH:
-		return SL_DROP_FMP_LENGTH;
+		v = SL_DROP_FMP_LENGTH;
+		break;
 	case SL_PACKET_FLAGS:
-		return SL_DROP_FMP_FLAGS;
+		v = SL_DROP_FMP_FLAGS;
+		break;
 	}
-	return SL_DROP_FMP_PHASE; /* not reached */
+	return sl_parse_traversal(local, packet, len, v, out);
 }
 
 /* The transport that listens on UDP port `wire` of the address whose bit is given; NULL when none does. */
@@ -286,7 +302,7 @@ sl_parse(const struct sl_parse_local *local, const uint8_t *frame, size_t len, u
 	ethertype = sl_get16be(frame + 12);
 	if (__builtin_expect(ethertype == SL_ETHERTYPE_IP4 ? sl_parse_fast_ip4(local, frame, len, hints, out) :
 			ethertype == SL_ETHERTYPE_IP6 && sl_parse_fast_ip6(local, frame, len, hints, out), 1))
-		return sl_parse_fmp(frame + out->offset, out->len, out);
+		return sl_parse_fmp(local, frame + out->offset, out->len, out);
 	return sl_parse_slow(local, frame, len, hints, out);
 }
 

@@ -36,7 +36,7 @@ extern "C" {
 	X(DROP_FMP_PHASE, "drop_fmp_phase", "unknown FMP phase")                                                       \
 	X(DROP_FMP_LENGTH, "drop_fmp_length", "FMP length field disagrees with the packet")                            \
 	X(DROP_FMP_FLAGS, "drop_fmp_flags", "flags in a handshake packet")                                             \
-	X(DROP_NPT, "drop_nat_probe", "NAT punch probe: ignored")                                                      \
+	X(DROP_NPT, "drop_nat_probe", "NAT punch packet that nobody waits for")                                         \
 	X(DROP_UNKNOWN_INDEX, "drop_unknown_index", "no session has this receiver index")                              \
 	X(DROP_REPLAY, "drop_replay", "counter seen before or too old")                                                \
 	X(DROP_AUTH, "drop_auth", "tag does not verify")                                                               \

@@ -3,8 +3,8 @@
  * The life of a frame. A worker takes a burst through these steps in one pass, in the buffers it arrived in:
  *
  *	step		does						gives a verdict
- *	classify	Ethernet, VLAN, IP, UDP or raw Ethernet		PUNT (handshake, ARP, ND, ICMP, beacon),
- *			header; FMP prefix				DROP_SEGMENTS and those of sl_parse.h: DROP_ETHERTYPE
+ *	classify	Ethernet, VLAN, IP, UDP or raw Ethernet		PUNT (handshake, ARP, ND, ICMP, beacon,
+ *			header; FMP prefix				STUN, punch), DROP_SEGMENTS and those of sl_parse.h: DROP_ETHERTYPE
  *									.. DROP_ETH_TYPE, DROP_FMP_*, DROP_NPT
  *	session		receiver index -> session; groups them		HANDOFF, DROP_UNKNOWN_INDEX
  *	replay check	window, before the AEAD				DROP_REPLAY

@@ -234,6 +234,28 @@ SL_TEST(control, handshakes_and_beacons)
 	rig_destroy(t.r);
 }
 
+/* Punch packets: dropped by the workers until control asks for them, and again when it does not any more. */
+SL_TEST(control, traversal)
+{
+	uint8_t packet[24] = {0x4e, 0x50, 0x54, 0x43, 0, 0, 0, 7};
+	const struct rig_seen *s;
+	struct pair t;
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_UDP4, SL_ADDR_UDP6));
+	for (unsigned wanted = 0; wanted < 3; wanted++) {
+		sl_dataplane_traversal(t.r->dp, wanted == 1);
+		rig_inject(t.r, 0, t.frame, rig_wrap(t.r, t.a, t.frame, packet, sizeof(packet)));
+		rig_poll(t.r, true);
+	}
+	s = rig_seen(t.r, RIG_TRAVERSAL, 0);
+	SL_ASSERT(s);
+	SL_EXPECT_EQ(s->len, sizeof(packet));
+	SL_EXPECT_MEM(s->bytes, packet, sizeof(packet));
+	SL_EXPECT(sl_addr_equal(&s->from, &t.a->at));
+	SL_EXPECT(rig_seen(t.r, RIG_TRAVERSAL, 1) == NULL);
+	rig_destroy(t.r);
+}
+
 SL_TEST(control, events_once)
 {
 	const struct rig_seen *s;

@@ -25,6 +25,7 @@ struct view {
 	uint32_t hints;
 	struct sl_parsed *out;
 	bool us, bcast, v6group;
+	bool udp; /* the FMP packet lies in UDP */
 };
 
 static unsigned
@@ -42,6 +43,21 @@ all(const uint8_t *p, size_t len, uint8_t value)
 	return true;
 }
 
+/* What is no FMP may be a punch packet or a STUN answer; v->udp: it came over UDP. */
+static enum sl_verdict
+not_fmp(struct view *v, const uint8_t *p, size_t n, enum sl_verdict verdict)
+{
+	const bool punch = memcmp(p, "NPTC", 4) == 0 || memcmp(p, "NPTA", 4) == 0;
+	const bool stun = n >= 20 && p[0] == 1 && (p[1] == 1 || p[1] == 17) && p[2] * 256u + p[3] + 20 == n && n % 4 == 0 &&
+			  memcmp(p + 4, "\x21\x12\xa4\x42", 4) == 0;
+
+	if (v->udp && v->l->nat && ((punch && n >= 24) || stun)) {
+		v->out->kind = SL_PARSE_TRAVERSAL;
+		return SL_PUNT;
+	}
+	return punch ? SL_DROP_NPT : verdict;
+}
+
 static enum sl_verdict
 fmp(struct view *v)
 {
@@ -54,21 +70,21 @@ fmp(struct view *v)
 	if (n < 4)
 		return SL_DROP_FMP_SHORT;
 	if (p[0] / 16 != 0)
-		return memcmp(p, "NPTC", 4) == 0 || memcmp(p, "NPTA", 4) == 0 ? SL_DROP_NPT : SL_DROP_FMP_VERSION;
+		return not_fmp(v, p, n, SL_DROP_FMP_VERSION);
 	if (p[0] == 0) {
 		if (n < 32)
 			return SL_DROP_FMP_SHORT;
 		if (body + 32 != n)
-			return SL_DROP_FMP_LENGTH;
+			return not_fmp(v, p, n, SL_DROP_FMP_LENGTH);
 		v->out->kind = SL_PARSE_ESTABLISHED;
 		return SL_FORWARD;
 	}
 	if (p[0] > 2)
 		return SL_DROP_FMP_PHASE;
 	if (n != (p[0] == 1 ? 114 : 69) || body + 4 != n)
-		return SL_DROP_FMP_LENGTH;
+		return not_fmp(v, p, n, SL_DROP_FMP_LENGTH);
 	if (p[1])
-		return SL_DROP_FMP_FLAGS;
+		return not_fmp(v, p, n, SL_DROP_FMP_FLAGS);
 	v->out->kind = SL_PARSE_HANDSHAKE;
 	return SL_PUNT;
 }
@@ -115,6 +131,7 @@ udp(struct view *v, unsigned family, const uint8_t *src, const uint8_t *dst)
 	if (family == 6 && src[0] == 0xfe && src[1] >= 0x80 && src[1] < 0xc0)
 		v->out->from.link = v->l->link;
 	v->at += 8;
+	v->udp = true;
 	return fmp(v);
 }
 

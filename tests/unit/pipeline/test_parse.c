@@ -370,6 +370,64 @@ SL_TEST(parse_local, addresses_are_checked)
 	SL_EXPECT_EQ(sl_parse_local_eth(&l, 2, 0x2121), -EEXIST);
 }
 
+/* STUN answers and punch packets: for control while it waits for them, over UDP only, whatever the family. */
+SL_TEST(parse, traversal)
+{
+	static const struct {
+		const char *what, *hex;
+		uint8_t len;
+		enum sl_verdict idle, nat; /* over UDP: control does not wait, it does */
+	} rows[] = {
+		{"probe", "4e50544300000007abe633f3a47a2758174eabe9160daf36", 24, SL_DROP_NPT, SL_PUNT},
+		{"ack", "4e50544100000007abe633f3a47a2758174eabe9160daf36", 24, SL_DROP_NPT, SL_PUNT},
+		{"probe and more", "4e50544300000007abe633f3a47a2758174eabe9160daf36ff", 25, SL_DROP_NPT, SL_PUNT},
+		{"short probe", "4e50544300000007abe633f3a47a2758174eabe9160daf", 23, SL_DROP_NPT, SL_DROP_NPT},
+		{"another magic", "4e50544200000007abe633f3a47a2758174eabe9160daf36", 24, SL_DROP_FMP_VERSION, SL_DROP_FMP_VERSION},
+		{"STUN answer", "0101000c2112a442b7e7a701bc34d686fa87dfae002000080001a147e112a643", 32, SL_DROP_FMP_LENGTH, SL_PUNT},
+		{"STUN error", "011100002112a442b7e7a701bc34d686fa87dfae", 20, SL_DROP_FMP_LENGTH, SL_PUNT},
+		{"STUN request", "000100002112a442b7e7a701bc34d686fa87dfae", 20, SL_DROP_FMP_SHORT, SL_DROP_FMP_SHORT},
+		{"STUN cookie", "0101000c2112a443b7e7a701bc34d686fa87dfae002000080001a147e112a643", 32, SL_DROP_FMP_LENGTH,
+			SL_DROP_FMP_LENGTH},
+		{"STUN length", "010100082112a442b7e7a701bc34d686fa87dfae002000080001a147e112a643", 32, SL_DROP_FMP_LENGTH,
+			SL_DROP_FMP_LENGTH},
+	};
+	struct sl_parse_local local;
+	struct sl_parsed out;
+	uint8_t frame[256];
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (unsigned family = 0; family <= 6; family += family ? 2 : 4)
+			for (unsigned nat = 0; nat < 2; nat++) {
+				const struct frame_spec spec = {.family = (uint8_t)family, .fmp_len = rows[i].len, .no_checksum = family == 4};
+				const size_t len = frame_make(frame, &spec);
+				const enum sl_verdict want = nat && family ? rows[i].nat : rows[i].idle;
+
+				local_default(&local, 0);
+				local.skip_udp_checksum = family == 6;
+				local.nat = (uint8_t)nat;
+				sl_test_unhex(frame + len - rows[i].len, rows[i].len, rows[i].hex);
+				SL_EXPECT_MSG(agree(&local, frame, len, 0, rows[i].what) == want, "%s, family %u, nat %u", rows[i].what,
+					family, nat);
+				if (want == SL_PUNT && parse_copy(&local, frame, len, 0, &out) == want) {
+					SL_EXPECT_EQ(out.kind, SL_PARSE_TRAVERSAL);
+					SL_EXPECT_EQ(out.len, rows[i].len);
+					SL_EXPECT_EQ(out.from.udp_port, 5555);
+				}
+			}
+	/* As long as an FMP msg1, with its length field: the second byte tells them apart. */
+	{
+		const struct frame_spec spec = {.family = 4, .fmp_len = 114, .no_checksum = true};
+		const size_t len = frame_make(frame, &spec);
+
+		local_default(&local, 0);
+		local.nat = 1;
+		sl_test_unhex(frame + len - 114, 8, "0101006e2112a442");
+		SL_EXPECT_EQ(agree(&local, frame, len, 0, "no multiple of four"), SL_DROP_FMP_LENGTH);
+		sl_test_unhex(frame + len - 114, 8, "01006e0011111111");
+		SL_EXPECT_EQ(agree(&local, frame, len, 0, "msg1"), SL_PUNT);
+	}
+}
+
 SL_TEST(verdict, names)
 {
 	for (unsigned i = 0; i < SL_VERDICT_COUNT; i++) {
