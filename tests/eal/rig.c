@@ -206,7 +206,7 @@ parts_make(struct rig *r)
 	const struct sl_dataplane_config dc = {.workers = r->config.workers, .mbufs = 4096, .ring_size = r->config.ring_size,
 		.aead = r->config.aead, .idle_sleep_us = r->config.idle_sleep_us, .measure_cycles = true};
 	const struct sl_dataplane_sink sink = {r, on_handshake, on_message, on_datagram, on_learn, on_too_big,
-		on_first_frame, on_roamed, on_beacon, on_traversal};
+		on_first_frame, on_roamed, on_beacon, .traversal = on_traversal};
 	struct sl_router_config rc;
 
 	r->now_us = sl_dataplane_now_us();
