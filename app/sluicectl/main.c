@@ -142,6 +142,7 @@ main(int argc, char **argv)
 			return 2;
 		}
 	}
+	sl_table_limit(opt.page.wide ? 0 : 120);
 	argc -= optind;
 	argv += optind;
 	watching = argc && !strcmp(argv[0], "watch");

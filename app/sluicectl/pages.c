@@ -1,89 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pages.h"
 #include <math.h>
-#include <string.h>
-#include "table.h"
-
-/* --- fields --------------------------------------------------------------------------------- */
-
-static const char *
-text(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "-";
-}
-
-static uint64_t
-number(const json_t *o, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(o, key));
-}
-
-static double
-real(const json_t *o, const char *key)
-{
-	return json_number_value(json_object_get(o, key));
-}
-
-static bool
-flag(const json_t *o, const char *key)
-{
-	return json_is_true(json_object_get(o, key));
-}
-
-static bool
-has(const json_t *o, const char *key)
-{
-	const json_t *v = json_object_get(o, key);
-
-	return v && !json_is_null(v);
-}
-
-/* npub1abcd...wxyz and 1a2b3c4d.. unless wide. */
-static const char *
-shorten(char out[80], const char *s, const struct sl_page_options *opt)
-{
-	size_t len = strlen(s);
-
-	if (opt->wide || len < 24)
-		snprintf(out, 80, "%s", s);
-	else if (!strncmp(s, "npub1", 5))
-		snprintf(out, 80, "%.9s...%s", s, s + len - 4);
-	else
-		snprintf(out, 80, "%.8s..", s);
-	return out;
-}
-
-static void
-row(FILE *out, const char *name, const char *value)
-{
-	fprintf(out, "%-16s %s\n", name, value);
-}
-
-static void
-cell_age(struct sl_table *t, const json_t *o, const char *key)
-{
-	char s[SL_SHORT_SIZE];
-
-	sl_table_cell(t, "%s", has(o, key) ? sl_short_age(s, real(o, key)) : "-");
-}
-
-static void
-cell_count(struct sl_table *t, const json_t *o, const char *key)
-{
-	char s[SL_SHORT_SIZE];
-
-	sl_table_cell(t, "%s", sl_short_count(s, number(o, key)));
-}
-
-static void
-cell_bytes(struct sl_table *t, const json_t *o, const char *key)
-{
-	char s[SL_SHORT_SIZE];
-
-	sl_table_cell(t, "%s", sl_short_bytes(s, number(o, key)));
-}
+#include "fields.h"
 
 /* --- pages ---------------------------------------------------------------------------------- */
 
@@ -100,11 +18,11 @@ print_status(FILE *out, const json_t *d, const struct sl_page_options *opt)
 	snprintf(line, sizeof(line), "%s, up %s, pid %llu", text(d, "state"),
 		sl_short_age(a, real(d, "uptime_secs")), (unsigned long long)number(d, "pid"));
 	row(out, "state", line);
-	snprintf(line, sizeof(line), "%llu up, %llu dialling, %llu configured, %llu session(s)",
+	snprintf(line, sizeof(line), "%llu up, %llu dialling, %llu configured, %llu session%s",
 		(unsigned long long)number(d, "peer_count"),
 		(unsigned long long)number(d, "dialling_count"),
 		(unsigned long long)number(d, "configured_peer_count"),
-		(unsigned long long)number(d, "session_count"));
+		(unsigned long long)number(d, "session_count"), plural(number(d, "session_count")));
 	row(out, "peers", line);
 	snprintf(line, sizeof(line), "%s%s, depth %llu", text(d, "root"),
 		flag(d, "is_root") ? " (this node)" : "", (unsigned long long)number(d, "depth"));
@@ -113,9 +31,10 @@ print_status(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		snprintf(line, sizeof(line), "about %.0f nodes", real(d, "estimated_mesh_size"));
 		row(out, "mesh", line);
 	}
-	snprintf(line, sizeof(line), "%llu worker(s), %llu port(s), %llu transport(s), %s",
-		(unsigned long long)number(d, "workers"), (unsigned long long)number(d, "ports"),
-		(unsigned long long)number(d, "transport_count"), text(d, "aead"));
+	snprintf(line, sizeof(line), "%llu worker%s, %llu port%s, %llu transport%s, %s",
+		(unsigned long long)number(d, "workers"), plural(number(d, "workers")),
+		(unsigned long long)number(d, "ports"), plural(number(d, "ports")),
+		(unsigned long long)number(d, "transport_count"), plural(number(d, "transport_count")), text(d, "aead"));
 	row(out, "data plane", line);
 	snprintf(line, sizeof(line), "%llu MiB for EAL (%s), %s resident, session table %llu KiB",
 		(unsigned long long)number(d, "eal_memory_mib"), text(d, "memory"),
@@ -146,7 +65,8 @@ print_peers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		const json_t *m = json_object_get(p, "mmp"), *s = json_object_get(p, "stats");
 		bool up = !strcmp(text(p, "state"), "up");
 
-		sl_table_cell(t, "%s", text(p, "display_name"));
+		/* Who has no name of ours is called by the npub, which stands beside. */
+		sl_table_cell(t, "%s", strncmp(text(p, "display_name"), "npub1", 5) ? text(p, "display_name") : "-");
 		sl_table_cell(t, "%s", shorten(a, text(p, "npub"), opt));
 		sl_table_cell(t, "%s", text(p, "state"));
 		sl_table_cell(t, "%s%s", up ? text(p, "direction") : "-",
@@ -236,8 +156,9 @@ print_tree(FILE *out, const json_t *d, const struct sl_page_options *opt)
 			text(d, "parent_display_name"));
 		row(out, "parent", line);
 	}
-	snprintf(line, sizeof(line), "%llu, %llu child(ren), sequence %llu",
+	snprintf(line, sizeof(line), "%llu, %llu %s, sequence %llu",
 		(unsigned long long)number(d, "depth"), (unsigned long long)number(d, "children"),
+		number(d, "children") == 1 ? "child" : "children",
 		(unsigned long long)number(d, "declaration_sequence"));
 	row(out, "depth", line);
 	fputs("coordinates     ", out);
@@ -324,162 +245,6 @@ print_routes(FILE *out, const json_t *d, const struct sl_page_options *opt)
 }
 
 static void
-print_ports(FILE *out, const json_t *d, const struct sl_page_options *opt)
-{
-	static const char *const heads[] = {"PORT", "DRIVER", "MAC", "LINK", ">MTU", ">QUEUES",
-		">RX", ">RX BYTES", ">TX", ">TX BYTES", ">MISSED", ">NO BUFFER", ">ERRORS",
-		">CONTROL TX", ">DROPPED", NULL};
-	struct sl_table *t = sl_table_new(heads);
-	const json_t *p, *a;
-	size_t i, k;
-
-	(void)opt;
-	json_array_foreach(json_object_get(d, "ports"), i, p)
-	{
-		sl_table_cell(t, "%s", text(p, "name"));
-		sl_table_cell(t, "%s", text(p, "driver"));
-		sl_table_cell(t, "%s", text(p, "mac"));
-		if (flag(p, "link_up") && number(p, "link_mbps"))
-			sl_table_cell(
-				t, "up %llu Mbit/s", (unsigned long long)number(p, "link_mbps"));
-		else
-			sl_table_cell(t, "%s", flag(p, "link_up") ? "up" : "down");
-		cell_count(t, p, "mtu");
-		cell_count(t, p, "queues");
-		cell_count(t, p, "rx_packets");
-		cell_bytes(t, p, "rx_bytes");
-		cell_count(t, p, "tx_packets");
-		cell_bytes(t, p, "tx_bytes");
-		cell_count(t, p, "rx_missed");
-		cell_count(t, p, "rx_nombuf");
-		sl_table_cell(t, "%llu",
-			(unsigned long long)(number(p, "rx_errors") + number(p, "tx_errors")));
-		cell_count(t, p, "control_tx");
-		cell_count(t, p, "control_tx_dropped");
-	}
-	sl_table_print(t, out, "no ports");
-	json_array_foreach(json_object_get(d, "ports"), i, p)
-	{
-		fprintf(out, "%s: %s;", text(p, "name"), text(p, "device"));
-		json_array_foreach(json_object_get(p, "addresses"), k, a)
-			fprintf(out, " %s", json_string_value(a));
-		if (number(p, "vlan"))
-			fprintf(out, " vlan %llu", (unsigned long long)number(p, "vlan"));
-		json_array_foreach(json_object_get(p, "routes"), k, a)
-			fprintf(out, "; %s via %s", text(a, "to"), text(a, "via"));
-		fputc('\n', out);
-	}
-}
-
-static void
-cell_cycles(struct sl_table *t, const json_t *w, const char *key)
-{
-	sl_table_cell(t, has(w, key) ? "%.0f" : "-", real(w, key));
-}
-
-static void
-print_workers(FILE *out, const json_t *d, const struct sl_page_options *opt)
-{
-	static const char *const heads[] = {">WORKER", ">CPU", ">RX", ">TX", ">PUNT", ">HANDOFF",
-		">LOCAL", ">DROPPED", ">RX BYTES", ">BUSY", ">CYCLES/PACKET", ">TRANSIT", ">DRIVER",
-		">PACKETS/POLL",
-		">RING FULL", "BALANCED", NULL};
-	struct sl_table *t = sl_table_new(heads);
-	const json_t *w;
-	size_t i;
-
-	(void)opt;
-	json_array_foreach(json_object_get(d, "workers"), i, w)
-	{
-		cell_count(t, w, "worker");
-		cell_count(t, w, "cpu");
-		cell_count(t, w, "rx");
-		cell_count(t, w, "tx");
-		cell_count(t, w, "punt");
-		cell_count(t, w, "handoff");
-		cell_count(t, w, "local");
-		cell_count(t, w, "dropped");
-		cell_bytes(t, w, "rx_bytes");
-		if (has(w, "busy_ratio"))
-			sl_table_cell(t, "%.1f%%", 100 * real(w, "busy_ratio"));
-		else
-			sl_table_cell(t, "-");
-		cell_cycles(t, w, "cycles_per_packet");
-		cell_cycles(t, w, "transit_cycles_per_packet");
-		cell_cycles(t, w, "driver_cycles_per_packet");
-		sl_table_cell(t, has(w, "packets_per_busy_poll") ? "%.1f" : "-",
-			real(w, "packets_per_busy_poll"));
-		sl_table_cell(t, "%llu",
-			(unsigned long long)(number(w, "punt_ring_full") +
-					     number(w, "event_ring_full") +
-					     number(w, "learn_ring_full")));
-		sl_table_cell(t, "%s", flag(w, "balanced") ? "yes" : "NO");
-	}
-	sl_table_print(t, out, "no workers");
-}
-
-static void
-print_drops(FILE *out, const json_t *d, const struct sl_page_options *opt)
-{
-	static const char *const heads[] = {"REASON", ">FRAMES", "MEANING", NULL};
-	static const struct {
-		const char *name, *meaning;
-	} outside[] = {{"rx_missed", "the port had no room when they came"},
-		{"rx_nombuf", "no free buffer to receive into"},
-		{"rx_errors", "broken when they came"},
-		{"tx_errors", "the port could not send them"},
-		{"control_tx_dropped", "control's own, no room in its queue"},
-		{"reports_to_control_lost", "workers' reports to control (not frames): ring full"}};
-	const json_t *meanings = json_object_get(d, "meanings"), *v,
-		     *o = json_object_get(d, "outside");
-	struct sl_table *t = sl_table_new(heads);
-	const char *key;
-
-	json_object_foreach((json_t *)(uintptr_t)json_object_get(d, "drops"), key, v)
-	{
-		if (!opt->all && !json_integer_value(v))
-			continue;
-		sl_table_cell(t, "%s", key);
-		sl_table_cell(t, "%lld", (long long)json_integer_value(v));
-		sl_table_cell(t, "%s", text(meanings, key));
-	}
-	for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
-		if (!opt->all && !number(o, outside[i].name))
-			continue;
-		sl_table_cell(t, "%s", outside[i].name);
-		sl_table_cell(t, "%llu", (unsigned long long)number(o, outside[i].name));
-		sl_table_cell(t, "outside the balance: %s", outside[i].meaning);
-	}
-	sl_table_print(t, out, "no frame was dropped");
-	fprintf(out,
-		"\nrx %llu = tx %llu + punt %llu + handoff %llu + local %llu + dropped %llu: %s\n",
-		(unsigned long long)number(d, "rx"), (unsigned long long)number(d, "tx"),
-		(unsigned long long)number(d, "punt"), (unsigned long long)number(d, "handoff"),
-		(unsigned long long)number(d, "local"), (unsigned long long)number(d, "dropped"),
-		flag(d, "balanced") ? "balanced" : "NOT BALANCED");
-}
-
-static void
-print_neighbours(FILE *out, const json_t *d, const struct sl_page_options *opt)
-{
-	static const char *const heads[] = {"ADDRESS", "MAC", "PORT", "STATE", ">AGE", NULL};
-	struct sl_table *t = sl_table_new(heads);
-	const json_t *n;
-	size_t i;
-
-	(void)opt;
-	json_array_foreach(json_object_get(d, "neighbours"), i, n)
-	{
-		sl_table_cell(t, "%s", text(n, "ip"));
-		sl_table_cell(t, "%s", text(n, "mac"));
-		sl_table_cell(t, "%s", text(n, "port_name"));
-		sl_table_cell(t, "%s", text(n, "state"));
-		cell_age(t, n, "age_secs");
-	}
-	sl_table_print(t, out, "no neighbours");
-}
-
-static void
 print_counters(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
 	static const char *const heads[] = {"PART", "COUNTER", ">VALUE", NULL};
@@ -541,14 +306,14 @@ print_acl(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		}
 	}
 	sl_table_print(t, out, "no entries");
-	fprintf(out, "\n%s: who is in neither list is %s; %llu refused, %llu line(s) skipped\n",
+	fprintf(out, "\n%s: who is in neither list is %s; %llu refused, %llu line%s skipped\n",
 		text(d, "effective_mode"), !strcmp(text(d, "default_decision"), "deny") ? "denied" : "allowed",
-		(unsigned long long)number(d, "refused"), (unsigned long long)number(d, "skipped_lines"));
-	fprintf(out, "files: %s, %s, read again %llu time(s)\n", text(d, "allow_file"), text(d, "deny_file"),
-		(unsigned long long)number(d, "reloaded"));
+		(unsigned long long)number(d, "refused"), (unsigned long long)number(d, "skipped_lines"), plural(number(d, "skipped_lines")));
+	fprintf(out, "files: %s, %s, read again %llu time%s\n", text(d, "allow_file"), text(d, "deny_file"),
+		(unsigned long long)number(d, "reloaded"), plural(number(d, "reloaded")));
 	if (number(d, "unreadable"))
-		fprintf(out, "NOT READABLE: the lists are as they were before (%llu time(s))\n",
-			(unsigned long long)number(d, "unreadable"));
+		fprintf(out, "NOT READABLE: the lists are as they were before (%llu time%s)\n",
+			(unsigned long long)number(d, "unreadable"), plural(number(d, "unreadable")));
 }
 
 const struct sl_page sl_pages[] = {
@@ -558,10 +323,10 @@ const struct sl_page sl_pages[] = {
 	{"tree", "our place in the spanning tree", print_tree},
 	{"filters", "reachability filters of the peers", print_filters},
 	{"routes", "known destinations and their next hop", print_routes},
-	{"ports", "the ports, their addresses and counts", print_ports},
-	{"workers", "frames and cycles of each worker", print_workers},
-	{"drops", "frames lost, by reason (-a: also reasons without any)", print_drops},
-	{"neighbours", "ARP and neighbour discovery", print_neighbours},
+	{"ports", "the ports, their addresses and counts", sl_page_ports},
+	{"workers", "frames and cycles of each worker", sl_page_workers},
+	{"drops", "frames lost, by reason (-a: also reasons without any)", sl_page_drops},
+	{"neighbours", "ARP and neighbour discovery", sl_page_neighbours},
 	{"counters", "control's named counters (-a: also those at zero)", print_counters},
 	{"crypto", "the AEAD engines", print_crypto},
 	{"acl", "access lists: who may be a peer", print_acl},

@@ -19,4 +19,10 @@ extern const struct sl_page sl_pages[];
 extern const unsigned sl_page_count;
 const struct sl_page *sl_page_find(const char *name);
 
+/* pages_dataplane.c */
+void sl_page_ports(FILE *out, const json_t *d, const struct sl_page_options *opt);
+void sl_page_workers(FILE *out, const json_t *d, const struct sl_page_options *opt);
+void sl_page_drops(FILE *out, const json_t *d, const struct sl_page_options *opt);
+void sl_page_neighbours(FILE *out, const json_t *d, const struct sl_page_options *opt);
+
 #endif

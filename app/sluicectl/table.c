@@ -75,11 +75,18 @@ sl_table_cell(struct sl_table *t, const char *fmt, ...)
 		t->width[column] = width;
 }
 
+static unsigned limit = 120;
+
+void
+sl_table_limit(unsigned columns)
+{
+	limit = columns;
+}
+
 static void
-print_cell(FILE *out, const struct sl_table *t, unsigned column, const char *text)
+print_cell(FILE *out, const struct sl_table *t, unsigned column, bool last, const char *text)
 {
 	int pad = (int)(t->width[column] - sl_text_columns(text));
-	bool last = column + 1 == t->columns;
 
 	if (t->right[column])
 		fprintf(out, "%*s%s", pad, "", text);
@@ -88,16 +95,48 @@ print_cell(FILE *out, const struct sl_table *t, unsigned column, const char *tex
 	fputs(last ? "\n" : "  ", out);
 }
 
+/* The columns from `from` on that fit beside the first one; at least one. */
+static unsigned
+piece_end(const struct sl_table *t, unsigned from)
+{
+	unsigned width = from ? t->width[0] : 0, to = from;
+
+	while (to < t->columns && (to == from || !limit || width + 2 + t->width[to] <= limit + (from ? 0 : 2)))
+		width += 2 + t->width[to++];
+	return to;
+}
+
+static void
+print_row(const struct sl_table *t, FILE *out, unsigned from, unsigned to, const char *const *cells)
+{
+	if (from)
+		print_cell(out, t, 0, false, cells[0]);
+	for (unsigned c = from; c < to; c++)
+		print_cell(out, t, c, c + 1 == to, cells[c]);
+}
+
+static void
+print_piece(const struct sl_table *t, FILE *out, unsigned from, unsigned to)
+{
+	print_row(t, out, from, to, t->heads);
+	for (size_t i = 0; i + t->columns <= t->count; i += t->columns)
+		print_row(t, out, from, to, (const char *const *)(t->cells + i));
+}
+
 void
 sl_table_print(struct sl_table *t, FILE *out, const char *none)
 {
 	if (!t->count && none) {
 		fprintf(out, "%s\n", none);
 	} else {
-		for (unsigned c = 0; c < t->columns; c++)
-			print_cell(out, t, c, t->heads[c]);
-		for (size_t i = 0; i < t->count; i++)
-			print_cell(out, t, (unsigned)(i % t->columns), t->cells[i]);
+		for (unsigned from = 0; from < t->columns;) {
+			unsigned to = piece_end(t, from);
+
+			if (from)
+				fputc('\n', out);
+			print_piece(t, out, from, to);
+			from = to;
+		}
 	}
 	for (size_t i = 0; i < t->count; i++)
 		free(t->cells[i]);

@@ -125,6 +125,9 @@ struct sl_conf_port {
 	uint32_t address_count;
 	struct sl_conf_route *routes;
 	uint32_t route_count;
+	struct sl_conf_cpu *worker_cpus; /* of the workers that receive from it */
+	uint32_t worker_cpu_count;
+	uint32_t rx_workers; /* the same as bits, in the order of dataplane.lcores.workers; set by the check */
 };
 
 struct sl_config {

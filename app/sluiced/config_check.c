@@ -119,6 +119,24 @@ check_addresses(const struct sl_config *c, uint32_t port, struct sl_conf_error *
 	return 0;
 }
 
+/* Workers are named by their CPUs, as the operator has given them. */
+static int
+check_workers(const struct sl_config *c, struct sl_conf_port *p, struct sl_conf_error *error)
+{
+	for (uint32_t i = 0; i < p->worker_cpu_count; i++) {
+		uint32_t w = 0;
+
+		while (w < c->dataplane.worker_cpu_count && c->dataplane.worker_cpus[w].cpu != p->worker_cpus[i].cpu)
+			w++;
+		if (w == c->dataplane.worker_cpu_count)
+			return sl_conf_fail(error, p->worker_cpus[i].at,
+				"dataplane.ports[].workers: no worker has CPU %u (dataplane.lcores.workers)",
+				p->worker_cpus[i].cpu);
+		p->rx_workers |= 1u << w;
+	}
+	return 0;
+}
+
 static int
 check_ports(struct sl_config *c, struct sl_conf_error *error)
 {
@@ -150,7 +168,7 @@ check_ports(struct sl_config *c, struct sl_conf_error *error)
 					"prefixes of port '%s'",
 					p->name);
 		}
-		if (check_addresses(c, i, error))
+		if (check_addresses(c, i, error) || check_workers(c, p, error))
 			return -EINVAL;
 	}
 	return 0;

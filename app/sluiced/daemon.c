@@ -106,7 +106,7 @@ start(struct sl_daemon *d)
 	if (rc)
 		return rc;
 	sl_log(SL_LOG_NOTICE, SL_TOPIC_APP,
-		"running: %u port(s), %u transport(s), %u configured peer(s), %s, session table "
+		"running; ports: %u, transports: %u, configured peers: %u, engine: %s, session table: "
 		"%llu KiB",
 		d->config->dataplane.port_count, d->config->udp_count + d->config->ethernet_count,
 		d->config->peer_count, d->aead->name, (unsigned long long)(own >> 10));

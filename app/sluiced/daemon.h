@@ -82,6 +82,7 @@ struct sl_daemon {
 	struct sl_app_beacon beacons[SL_CONF_TRANSPORTS_MAX];
 	struct sl_bucket beacon_dials; /* nodes dialled because a beacon was heard */
 	uint16_t udp_ports[SL_CONF_TRANSPORTS_MAX]; /* as they are on the wire */
+	char profiles[SL_PORTS_MAX][SL_CONF_NAME_SIZE]; /* in use, by port; "none" */
 	uint8_t *peer_up;			    /* per peer_id: the router knows it */
 	struct sl_app_cut *cuts;		    /* per peer_id: of port_events.c */
 	uint32_t max_peers;

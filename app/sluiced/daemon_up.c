@@ -23,6 +23,8 @@ make_identity(struct sl_daemon *d)
 	char why[256], npub[SL_NPUB_SIZE];
 
 	d->identity = sl_nodekey_load(d->config, d->config_path, &source, why);
+	/* The one thing that is taken out of the configuration: the key lives on in memory that no core file holds. */
+	sl_wipe((char *)(uintptr_t)d->config->identity.nsec, sizeof(d->config->identity.nsec));
 	if (!d->identity) {
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "%s", why);
 		return -EINVAL;
@@ -73,7 +75,7 @@ make_eal(struct sl_daemon *d)
 		n += snprintf(cpus + n, sizeof(cpus) - (size_t)n, "%s%u", i ? "," : "",
 			d->plan.worker_cpus[i]);
 	sl_log(SL_LOG_NOTICE, SL_TOPIC_APP,
-		"%s: %u MiB of %s; control on CPU %u, %u worker(s) on CPU %s", rte_version(),
+		"%s: %u MiB of %s; control on CPU %u, workers: %u, on CPU %s", rte_version(),
 		d->plan.memory_mb, d->plan.why_memory, d->plan.control_cpu, d->plan.workers, cpus);
 	return 0;
 }
@@ -152,6 +154,7 @@ add_port(struct sl_daemon *d, const struct sl_conf_port *conf)
 	p->rx_descriptors = conf->rx_descriptors;
 	p->tx_descriptors = conf->tx_descriptors;
 	p->ignore_rx_checksum = conf->ignore_rx_checksum;
+	p->rx_workers = conf->rx_workers;
 	for (uint32_t i = 0; i < conf->address_count; i++)
 		p->addrs[p->addr_count++] = conf->addresses[i].ip;
 	for (uint32_t i = 0; i < conf->route_count; i++) {
@@ -167,6 +170,10 @@ add_port(struct sl_daemon *d, const struct sl_conf_port *conf)
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "port %s: %s", conf->name, why);
 		goto out;
 	}
+	if (!strcmp(used, "none") && strcmp(conf->profile, "none"))
+		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "port %s: no driver profile for %s in %s, going by what the driver says",
+			conf->name, conf->device, d->config->dataplane.profiles_dir);
+	memcpy(d->profiles[sl_dataplane_ports(d->dp)], used, sizeof(used));
 	rc = sl_dataplane_port_add(d->dp, p, &step);
 	if (rc < 0)
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "port %s (%s): %s: %s", conf->name, conf->device,

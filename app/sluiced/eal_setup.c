@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "sl_port_check.h"
 
 #define ARGS_MAX 160
 
@@ -107,23 +108,37 @@ needed_mb(const struct sl_config *c, unsigned workers, bool huge)
 	       c->dataplane.port_count * PORT_MB;
 }
 
+/* The first two CPUs of the set that are on a node, -1 = on any. */
+static void
+first_two(const cpu_set_t *set, int node, int *first, int *second)
+{
+	*first = *second = -1;
+	for (int i = 0; i < CPU_SETSIZE && *second < 0; i++) {
+		if (!CPU_ISSET(i, set) || (node >= 0 && !sl_cpu_on_node((unsigned)i, node)))
+			continue;
+		if (*first < 0)
+			*first = i;
+		else
+			*second = i;
+	}
+}
+
 static int
 plan_cpus(struct sl_eal_plan *plan, const struct sl_config *c, char why[256])
 {
-	int first = -1, second = -1;
+	int first = -1, second = -1, node = -1;
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof(set), &set)) {
 		snprintf(why, 256, "cannot ask which CPUs we may use: %s", strerror(errno));
 		return -EINVAL;
 	}
-	for (int i = 0; i < CPU_SETSIZE && second < 0; i++)
-		if (CPU_ISSET(i, &set)) {
-			if (first < 0)
-				first = i;
-			else
-				second = i;
-		}
+	/* On the node of the first port that has one; anywhere when that has not two CPUs for us. */
+	for (uint32_t p = 0; node < 0 && p < c->dataplane.port_count; p++)
+		node = sl_device_node(c->dataplane.ports[p].device);
+	first_two(&set, node, &first, &second);
+	if (second < 0)
+		first_two(&set, -1, &first, &second);
 	plan->control_cpu =
 		(unsigned)(c->dataplane.control_cpu >= 0 ? c->dataplane.control_cpu : first);
 	plan->workers = c->dataplane.worker_cpu_count;

@@ -33,6 +33,17 @@ set_u64(json_t *o, const char *key, uint64_t v)
 	json_object_set_new(o, key, json_integer((json_int_t)v));
 }
 
+/* By queue: the worker that polls it. */
+static json_t *
+queue_workers(const struct sl_daemon *d, uint16_t port, uint16_t queues)
+{
+	json_t *list = json_array();
+
+	for (uint16_t q = 0; q < queues; q++)
+		json_array_append_new(list, json_integer(sl_dataplane_queue_worker(d->dp, port, q)));
+	return list;
+}
+
 json_t *
 sl_show_ports(struct sl_daemon *d, const json_t *params)
 {
@@ -62,6 +73,9 @@ sl_show_ports(struct sl_daemon *d, const json_t *params)
 		set_u64(o, "returns", s.returns);
 		set_u64(o, "link_mbps", s.link_mbps);
 		set_u64(o, "queues", s.queues);
+		json_object_set_new(o, "numa_node", json_integer(s.node));
+		json_object_set_new(o, "queue_workers", queue_workers(d, i, s.queues));
+		json_object_set_new(o, "profile", json_string(d->profiles[i]));
 		set_u64(o, "mtu", s.mtu);
 		set_u64(o, "vlan", conf->vlan);
 		set_u64(o, "rx_packets", s.rx_packets);
@@ -110,6 +124,24 @@ json_per_packet(uint64_t cycles, const struct sl_worker_stats *s)
 	return s->rx && s->busy_tsc ? json_real((double)cycles / (double)s->rx) : json_null();
 }
 
+/* "port:queue" of each receive queue that the worker polls. */
+static json_t *
+worker_queues(const struct sl_daemon *d, uint16_t worker)
+{
+	json_t *list = json_array();
+
+	for (uint16_t p = 0; p < sl_dataplane_ports(d->dp); p++)
+		for (uint16_t q = 0; sl_dataplane_queue_worker(d->dp, p, q) >= 0; q++) {
+			char text[SL_CONF_NAME_SIZE + 8];
+
+			if (sl_dataplane_queue_worker(d->dp, p, q) != worker)
+				continue;
+			snprintf(text, sizeof(text), "%s:%u", d->config->dataplane.ports[p].name, q);
+			json_array_append_new(list, json_string(text));
+		}
+	return list;
+}
+
 json_t *
 sl_show_workers(struct sl_daemon *d, const json_t *params)
 {
@@ -127,6 +159,8 @@ sl_show_workers(struct sl_daemon *d, const json_t *params)
 		set_u64(o, "worker", i);
 		set_u64(o, "lcore", sl_dataplane_worker_lcore(d->dp, i));
 		set_u64(o, "cpu", i < d->plan.workers ? d->plan.worker_cpus[i] : 0);
+		json_object_set_new(o, "numa_node", json_integer(sl_dataplane_worker_node(d->dp, i)));
+		json_object_set_new(o, "polls_queues", worker_queues(d, i));
 		json_object_set_new(o, "stalled", json_boolean(s.stalled));
 		json_object_set_new(o, "still_secs", json_real((double)s.still_us / 1e6));
 		set_u64(o, "stalls", s.stalls);

@@ -27,13 +27,43 @@ config_check(struct sl_dataplane_config *c)
 	return 0;
 }
 
+/* The lcores that workers are to run on, and their nodes; fewer than workers when EAL has fewer that are free. */
+static unsigned
+lcores_pick(const struct sl_dataplane *dp, unsigned lcores[SL_WORKERS_MAX])
+{
+	unsigned lcore, n = 0;
+
+	RTE_LCORE_FOREACH_WORKER(lcore) {
+		if (n == dp->config.workers)
+			break;
+		if (lcore != rte_lcore_id() && rte_eal_get_lcore_state(lcore) == WAIT)
+			lcores[n++] = lcore;
+	}
+	return n;
+}
+
+/* On the memory of its own node, if that has any to give. */
+static struct sl_worker *
+worker_create(struct sl_worker_config *wc, int node)
+{
+	struct sl_worker *w = NULL;
+
+	wc->socket = node >= 0 ? node : SOCKET_ID_ANY;
+	w = sl_worker_create(wc);
+	if (w || wc->socket == SOCKET_ID_ANY)
+		return w;
+	wc->socket = SOCKET_ID_ANY;
+	return sl_worker_create(wc);
+}
+
 static int
 workers_create(struct sl_dataplane *dp)
 {
+	unsigned lcores[SL_WORKERS_MAX];
+	const unsigned free_lcores = lcores_pick(dp, lcores);
 	struct sl_worker_config wc = {
 		.workers = dp->config.workers,
 		.burst = dp->config.burst,
-		.socket = SOCKET_ID_ANY,
 		.ring_size = dp->config.ring_size,
 		.hop_cache_entries = dp->config.hop_cache_entries,
 		.idle_sleep_us = dp->config.idle_sleep_us,
@@ -46,7 +76,8 @@ workers_create(struct sl_dataplane *dp)
 
 	for (uint16_t i = 0; i < dp->config.workers; i++) {
 		wc.id = i;
-		dp->workers[i] = sl_worker_create(&wc);
+		dp->worker_nodes[i] = i < free_lcores ? (int)rte_lcore_to_socket_id(lcores[i]) : -1;
+		dp->workers[i] = worker_create(&wc, dp->worker_nodes[i]);
 		if (dp->workers[i] == NULL)
 			return -errno;
 	}
@@ -123,7 +154,7 @@ int
 sl_dataplane_port_add(struct sl_dataplane *dp, const struct sl_port_config *config, const char **error)
 {
 	const struct sl_port_params params = {.index = dp->port_count, .workers = dp->config.workers,
-		.mbufs = dp->config.mbufs, .mbuf_data_size = dp->config.mbuf_data_size};
+		.nodes = dp->worker_nodes, .mbufs = dp->config.mbufs, .mbuf_data_size = dp->config.mbuf_data_size};
 	struct sl_port *p = &dp->ports[dp->port_count];
 	struct sl_neigh_port np;
 	const char *unused;
@@ -205,7 +236,7 @@ sl_dataplane_traversal(struct sl_dataplane *dp, bool wanted)
 		__atomic_store_n(&dp->ports[i].local.nat, wanted, __ATOMIC_RELAXED);
 }
 
-/* Every receive queue has one worker; a port's first queue goes to the worker of the port's number. */
+/* Every receive queue has one worker. */
 int
 sl_dataplane_prepare(struct sl_dataplane *dp)
 {
@@ -215,7 +246,7 @@ sl_dataplane_prepare(struct sl_dataplane *dp)
 		const struct sl_port *p = &dp->ports[i];
 
 		for (uint16_t q = 0; q < p->rx_queues; q++) {
-			struct sl_worker *w = dp->workers[(q + i) % dp->config.workers];
+			struct sl_worker *w = dp->workers[sl_queue_map_worker(&p->map, q)];
 
 			if (w->rx_count == SL_RX_QUEUES_MAX)
 				return -ENOSPC;
@@ -239,7 +270,7 @@ workers_stop(struct sl_dataplane *dp, unsigned count)
 int
 sl_dataplane_start(struct sl_dataplane *dp)
 {
-	unsigned lcore, next = 0;
+	unsigned lcores[SL_WORKERS_MAX];
 	int rc;
 
 	if (dp->started || dp->port_count == 0)
@@ -247,16 +278,11 @@ sl_dataplane_start(struct sl_dataplane *dp)
 	rc = sl_dataplane_prepare(dp);
 	if (rc != 0)
 		return rc;
-	RTE_LCORE_FOREACH_WORKER(lcore) {
-		if (next == dp->config.workers)
-			break;
-		if (lcore == rte_lcore_id() || rte_eal_get_lcore_state(lcore) != WAIT)
-			continue;
-		dp->workers[next++]->lcore = lcore;
-	}
-	if (next < dp->config.workers)
-		return -ENOSPC; /* not enough lcores */
+	if (lcores_pick(dp, lcores) < dp->config.workers)
+		return -ENOSPC;
 	for (unsigned i = 0; i < dp->config.workers; i++) {
+		dp->workers[i]->lcore = lcores[i];
+		dp->worker_nodes[i] = (int)rte_lcore_to_socket_id(lcores[i]);
 		dp->workers[i]->stop = 0;
 		rc = rte_eal_remote_launch(sl_worker_main, dp->workers[i], dp->workers[i]->lcore);
 		if (rc != 0) {
@@ -321,6 +347,20 @@ sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct
 	s->still_us = s->stalled ? dp->now_us - dp->watch[worker].moved_us : 0;
 }
 
+int
+sl_dataplane_worker_node(const struct sl_dataplane *dp, uint16_t worker)
+{
+	return worker < dp->config.workers ? dp->worker_nodes[worker] : -1;
+}
+
+int
+sl_dataplane_queue_worker(const struct sl_dataplane *dp, uint16_t port, uint16_t queue)
+{
+	if (port >= dp->port_count || queue >= dp->ports[port].rx_queues)
+		return -1;
+	return sl_queue_map_worker(&dp->ports[port].map, queue);
+}
+
 uint16_t
 sl_dataplane_ports(const struct sl_dataplane *dp)
 {
@@ -341,6 +381,7 @@ sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_
 	memcpy(s->driver, p->driver, sizeof(s->driver));
 	memcpy(s->mac, p->mac, sizeof(s->mac));
 	s->queues = p->rx_queues;
+	s->node = p->node;
 	s->mtu = p->mtu;
 	s->control_tx = p->control_tx;
 	s->control_tx_dropped =

@@ -128,7 +128,7 @@ queues_choose(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_t w
 	p->control_queue = !(quirks & QUIRK_NO_SPARE) && info->max_tx_queues > workers;
 	if (p->control_queue)
 		p->tx_queues++;
-	p->rx_queues = spreads ? RTE_MIN(workers, info->max_rx_queues) : 1;
+	p->rx_queues = spreads ? RTE_MIN(p->map.count, info->max_rx_queues) : 1;
 	if (quirks & QUIRK_PAIRS)
 		p->rx_queues = RTE_MIN(p->tx_queues, info->max_rx_queues);
 }
@@ -367,6 +367,8 @@ sl_port_open(struct sl_port *p, const struct sl_port_config *config, const struc
 	p->config = *config;
 	p->index = params->index;
 	p->lock_fd = -1;
+	p->node = sl_device_node(config->device);
+	sl_queue_map_make(&p->map, params->workers, params->nodes, p->node, config->rx_workers, params->index);
 	rc = device_attach(p, params->workers, error);
 	if (rc != 0)
 		goto fail;

@@ -76,18 +76,58 @@ packet_sockets_check(const char **error)
 	return 0;
 }
 
-static int
-pci_check(const char *device, const char **error)
+/* The folder of a PCI device; false for any other. */
+static bool
+pci_path(const char *device, char path[96])
 {
-	char path[96];
 	unsigned domain, bus, dev, fn;
 
 	if (sscanf(device, "%4x:%2x:%2x.%1u", &domain, &bus, &dev, &fn) != 4) {
 		domain = 0;
 		if (sscanf(device, "%2x:%2x.%1u", &bus, &dev, &fn) != 3)
-			return 0;
+			return false;
 	}
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.%u", domain, bus, dev, fn);
+	snprintf(path, 96, "/sys/bus/pci/devices/%04x:%02x:%02x.%u", domain, bus, dev, fn);
+	return true;
+}
+
+int
+sl_device_node(const char *device)
+{
+	char name[SL_IFNAME_SIZE], folder[96], path[128];
+	int node = -1;
+	FILE *f;
+
+	if (sl_port_interface(device, name))
+		snprintf(folder, sizeof(folder), "/sys/class/net/%s/device", name);
+	else if (!pci_path(device, folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/numa_node", folder);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return -1;
+	if (fscanf(f, "%d", &node) != 1)
+		node = -1;
+	fclose(f);
+	return node;
+}
+
+bool
+sl_cpu_on_node(unsigned cpu, int node)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/node%d", cpu, node);
+	return access(path, F_OK) == 0;
+}
+
+static int
+pci_check(const char *device, const char **error)
+{
+	char path[96];
+
+	if (!pci_path(device, path))
+		return 0;
 	if (access(path, F_OK) == 0 || access("/sys/bus/pci", F_OK) != 0)
 		return 0;
 	*error = "there is no such PCI device";

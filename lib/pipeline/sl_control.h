@@ -52,6 +52,7 @@ struct sl_dataplane {
 	struct sl_dataplane_transport transports[SL_TRANSPORTS_MAX];
 	struct sl_worker *workers[SL_WORKERS_MAX];
 	struct sl_worker_watch watch[SL_WORKERS_MAX];
+	int worker_nodes[SL_WORKERS_MAX]; /* NUMA nodes of their CPUs, -1 = unknown */
 	uint64_t watch_due_us;
 	uint16_t port_count, transport_count;
 	bool started;

@@ -39,6 +39,7 @@ struct sl_port_config {
 	 * leaves them to a NIC that is not there: such frames are sound but their checksum field is not.
 	 */
 	bool ignore_rx_checksum;
+	uint32_t rx_workers; /* a bit for each worker that may receive from it; 0 = those on its NUMA node, else all */
 	struct sl_ifaddr addrs[SL_PORT_ADDRS_MAX];
 	unsigned addr_count;
 	struct sl_static_route routes[SL_ROUTES_MAX];
@@ -181,10 +182,15 @@ struct sl_port_stats {
 	uint32_t link_mbps;
 	uint64_t link_downs, removals, resets, returns;
 	uint16_t queues;
+	int node; /* NUMA node of the device, -1 = none or unknown */
 	uint16_t mtu;
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes, rx_missed, rx_errors, rx_nombuf, tx_errors;
 	uint64_t control_tx, control_tx_dropped;
 };
+/* NUMA node of the worker's CPU, -1 = unknown. */
+int sl_dataplane_worker_node(const struct sl_dataplane *dp, uint16_t worker);
+/* The worker that polls a receive queue of a port; -1 when there is no such queue. */
+int sl_dataplane_queue_worker(const struct sl_dataplane *dp, uint16_t port, uint16_t queue);
 uint16_t sl_dataplane_ports(const struct sl_dataplane *dp);
 int sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_port_stats *stats) SL_MUST_CHECK;
 

@@ -4,7 +4,7 @@
 /*
  * A port: an ethdev with queues for the workers, one for control where the device has it, and a buffer pool of its own.
  *
- * Receive queue q is polled by worker (q + port) % workers, so that devices with few queues spread over the workers.
+ * Which worker polls which receive queue: sl_queue_map.h.
  * Transmit queue w belongs to worker w, queue `workers` to control; a device without that one leaves control's frames
  * to worker 0 (its inject ring). Threads: control only; workers get queue numbers (sl_worker.h) and the parser's
  * `local`, both constant while workers may use the port; `events` is set by EAL's interrupt thread.
@@ -18,6 +18,7 @@
 #include "sl_dataplane.h"
 #include "sl_parse.h"
 #include "sl_port_check.h"
+#include "sl_queue_map.h"
 
 enum sl_port_state { SL_PORT_RUNNING, SL_PORT_LEAVING, SL_PORT_LEFT, SL_PORT_GONE }; /* port_life.c */
 
@@ -30,6 +31,8 @@ struct sl_port {
 	uint16_t index;	 /* ours */
 	uint16_t ethdev; /* EAL's */
 	uint16_t rx_queues, tx_queues;
+	int node; /* NUMA node, -1 = none or unknown */
+	struct sl_queue_map map;
 	uint16_t mtu; /* IP MTU, bytes */
 	bool control_queue; /* transmit queue number `workers` is control's */
 	bool opened, started, created; /* of the device; created: by us, so ours to remove */
@@ -57,6 +60,7 @@ struct sl_port {
 
 struct sl_port_params {
 	uint16_t index, workers;
+	const int *nodes; /* of the workers' CPUs, -1 = unknown */
 	uint32_t mbufs;
 	uint16_t mbuf_data_size; /* 0 = for the MTU */
 };

@@ -26,6 +26,10 @@ int sl_port_lock(const char *interface);
 /* 1 up with a carrier, 0 down, -ENODEV gone, or another -errno. index: a new one means another interface of that name. */
 int sl_interface_state(const char *interface, unsigned *index);
 
+/* NUMA node of a device, or of the NIC under its interface; -1 = none or unknown. */
+int sl_device_node(const char *device);
+bool sl_cpu_on_node(unsigned cpu, int node);
+
 #ifdef __cplusplus
 }
 #endif

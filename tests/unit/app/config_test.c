@@ -151,6 +151,8 @@ SL_TEST(config, keys_and_values_that_are_refused)
 		{"dataplane: {ports: [{name: a, device: \"net_x0,iface=a\"},\n {name: b, device: "
 		 "\"net_x0,iface=b\"}]}",
 			2, 2, "a second port on device"},
+		{"dataplane: {lcores: {workers: [2, 3]}, ports: [{name: a, device: x,\n workers: [3, 4]}]}", 2, 15,
+			"no worker has CPU 4"},
 		{"dataplane: {ports: [{name: a, device: \"0000:01:00.0\"},\n {name: b, device: "
 		 "\"01:00.0,arg=1\"}]}",
 			2, 2, "a second port on device"},
