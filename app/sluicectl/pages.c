@@ -316,6 +316,115 @@ print_acl(FILE *out, const json_t *d, const struct sl_page_options *opt)
 			(unsigned long long)number(d, "unreadable"), plural(number(d, "unreadable")));
 }
 
+/* "3s ago", "in 40s", "-" */
+static void
+cell_when(struct sl_table *t, const json_t *o, const char *ago, const char *in)
+{
+	if (ago && has(o, ago))
+		sl_table_cell(t, "%.0fs ago", real(o, ago));
+	else if (in && has(o, in))
+		sl_table_cell(t, "in %.0fs", real(o, in));
+	else
+		sl_table_cell(t, "-");
+}
+
+static void
+join_endpoints(char *out, size_t size, const json_t *list)
+{
+	const json_t *e;
+	size_t i, n = 0;
+
+	snprintf(out, size, "-");
+	json_array_foreach(list, i, e)
+		if (n < size)
+			n += (size_t)snprintf(out + n, size - n, "%s%s:%s", i ? " " : "", text(e, "transport"), text(e, "addr"));
+}
+
+static void
+print_adverts(FILE *out, const json_t *d, const struct sl_page_options *opt)
+{
+	static const char *const heads[] = {"PEER", "ENDPOINTS", ">MADE", ">EXPIRES", ">HEARD", ">FETCHED", "RESULT", ">NEXT FETCH",
+		">FETCHES", ">REPLACED", ">EVICTED", NULL};
+	struct sl_table *t = sl_table_new(heads);
+	const json_t *a, *own = json_object_get(d, "own");
+	char line[600], key[80];
+	size_t i;
+
+	if (!flag(d, "enabled")) {
+		fputs("Nostr is off (node.rendezvous.nostr.enabled)\n", out);
+		sl_table_print(t, out, "");
+		return;
+	}
+	join_endpoints(line, sizeof(line), json_object_get(own, "endpoints"));
+	row(out, "our advert", line);
+	if (has(own, "none_because"))
+		row(out, "none because", text(own, "none_because"));
+	if (has(own, "published_secs_ago")) {
+		snprintf(line, sizeof(line), "%.0f s ago, again in %.0f s", real(own, "published_secs_ago"),
+			real(own, "next_publish_secs"));
+		row(out, "published", line);
+	}
+	fputc('\n', out);
+	json_array_foreach(json_object_get(d, "adverts"), i, a)
+	{
+		sl_table_cell(t, "%s", has(a, "alias") && !opt->wide ? text(a, "alias") : shorten(key, text(a, "npub"), opt));
+		join_endpoints(line, sizeof(line), json_object_get(a, "endpoints"));
+		sl_table_cell(t, "%s", line);
+		cell_when(t, a, "made_secs_ago", NULL);
+		cell_when(t, a, NULL, "expires_secs");
+		cell_when(t, a, "heard_secs_ago", NULL);
+		cell_when(t, a, "fetched_secs_ago", NULL);
+		sl_table_cell(t, "%s", text(a, "last_fetch"));
+		cell_when(t, a, NULL, "next_fetch_secs");
+		cell_count(t, a, "fetches");
+		cell_count(t, a, "replaced");
+		cell_count(t, a, "evicted");
+	}
+	sl_table_print(t, out, "no peer is looked for (peers[].via_nostr)");
+}
+
+static void
+print_relays(FILE *out, const json_t *d, const struct sl_page_options *opt)
+{
+	static const char *const heads[] = {"RELAY", "FOR", "STATE", ">SINCE", ">NEXT ATTEMPT", ">HEARD", ">CONNECTS", ">SUBSCRIBED",
+		">CLOSED", ">EVENTS", ">KNOWN", ">FAULTS", ">THROTTLED", ">PUBLISHED", ">REFUSED", "LAST ERROR", NULL};
+	struct sl_table *t = sl_table_new(heads);
+	const json_t *r, *v;
+	const char *name;
+	size_t i;
+
+	(void)opt;
+	json_array_foreach(json_object_get(d, "relays"), i, r)
+	{
+		uint64_t faults = 0;
+
+		json_object_foreach((json_t *)(uintptr_t)json_object_get(r, "faults"), name, v) faults +=
+			(uint64_t)json_integer_value(v);
+		sl_table_cell(t, "%s", text(r, "url"));
+		sl_table_cell(t, "%s%s%s", flag(r, "adverts") ? "adverts" : "",
+			flag(r, "adverts") && flag(r, "signals") ? ", " : "", flag(r, "signals") ? "signals" : "");
+		sl_table_cell(t, "%s", text(r, "state"));
+		cell_when(t, r, "state_secs", NULL);
+		cell_when(t, r, NULL, "next_attempt_secs");
+		cell_when(t, r, "heard_secs_ago", NULL);
+		cell_count(t, r, "connects");
+		cell_count(t, r, "subscriptions");
+		cell_count(t, r, "subscriptions_closed");
+		cell_count(t, r, "events");
+		cell_count(t, r, "duplicates");
+		sl_table_cell(t, "%llu", (unsigned long long)faults);
+		cell_count(t, r, "throttled");
+		cell_count(t, r, "published");
+		cell_count(t, r, "refused");
+		if (has(r, "last_error"))
+			sl_table_cell(t, "%.0fs ago: %s", real(r, "last_error_secs_ago"), text(r, "last_error"));
+		else
+			sl_table_cell(t, "-");
+	}
+	sl_table_print(t, out, flag(d, "enabled") ? "nothing is known of the relays yet"
+						  : "Nostr is off (node.rendezvous.nostr.enabled)");
+}
+
 const struct sl_page sl_pages[] = {
 	{"status", "the node, its tree, its memory", print_status},
 	{"peers", "configured and connected peers", print_peers},
@@ -330,6 +439,8 @@ const struct sl_page sl_pages[] = {
 	{"counters", "control's named counters (-a: also those at zero)", print_counters},
 	{"crypto", "the AEAD engines", print_crypto},
 	{"acl", "access lists: who may be a peer", print_acl},
+	{"adverts", "our advert on Nostr relays, and what peers' adverts say", print_adverts},
+	{"relays", "the Nostr relays: state, next attempt, last error", print_relays},
 };
 const unsigned sl_page_count = sizeof(sl_pages) / sizeof(sl_pages[0]);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "log.h"
 #include "notify.h"
+#include "rendezvous.h"
 #include "server.h"
 
 #define BUDGET 256u    /* entries of each source a turn */
@@ -42,7 +43,7 @@ make_resolver(struct sl_daemon *d)
 		return -ENOMEM;
 	rc = sl_peers_init(d);
 	if (!rc)
-		rc = sl_resolver_start(d->resolver);
+		rc = sl_resolver_start(d->resolver, d->config->nostr.enabled);
 	if (rc)
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "resolver of host names: %s", strerror(-rc));
 	return rc;
@@ -71,6 +72,8 @@ make_events(struct sl_daemon *d, const sigset_t *signals)
 		rc = watch(d, sl_resolver_fd(d->resolver));
 	if (rc)
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "event descriptors: %s", strerror(-rc));
+	if (!rc && sl_rendezvous_fd(d) >= 0)
+		rc = watch(d, sl_rendezvous_fd(d));
 	if (!rc && d->config->control.enabled) {
 		d->server = sl_server_create(d, d->config->control.socket_path, d->epoll_fd);
 		if (!d->server) {
@@ -184,6 +187,7 @@ each_second(struct sl_daemon *d)
 	sl_router_congestion(d->router, congested, d->now_us);
 	send_beacons(d);
 	sl_peers_second(d);
+	sl_rendezvous_second(d);
 	if (sl_acl_refresh(d->acl)) {
 		d->counters[SL_APP_ACL_RELOADED]++;
 		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "access lists read again: %s", sl_acl_mode(d->acl));
@@ -206,6 +210,8 @@ handle_events(struct sl_daemon *d, const struct epoll_event *events, int n)
 			on_signal(d);
 		else if (fd == sl_resolver_fd(d->resolver))
 			sl_peers_resolved(d);
+		else if (fd == sl_rendezvous_fd(d))
+			d->reports = true;
 		else
 			sl_server_event(d->server, fd, events[i].events);
 	}
@@ -261,9 +267,12 @@ loop(struct sl_daemon *d)
 		handled = sl_dataplane_poll(d->dp, BUDGET, d->now_us);
 		if (n > 0)
 			handle_events(d, events, n);
+		if (d->reports)
+			d->reports = sl_rendezvous_work(d);
 		run_timers(d, &t, handled || n > 0);
 		if (d->server && sl_server_work(d->server))
 			handled++; /* more to do: no sleep */
+		handled += d->reports;
 		spent = sl_dataplane_now_us() - d->now_us;
 		if (spent > d->longest_turn_us)
 			d->longest_turn_us = spent;
@@ -305,6 +314,7 @@ down(struct sl_daemon *d, bool eal_up)
 		d->running = false;
 	}
 	sl_server_destroy(d->server);
+	sl_rendezvous_stop(d);
 	if (d->epoll_fd >= 0)
 		close(d->epoll_fd);
 	if (d->signal_fd >= 0)
@@ -359,6 +369,8 @@ sl_daemon_run(const struct sl_config *config, const char *config_path)
 	rc = sl_daemon_build(d, &eal_up);
 	if (!rc)
 		rc = make_resolver(d);
+	if (!rc)
+		rc = sl_rendezvous_start(d);
 	if (!rc)
 		rc = make_events(d, &signals);
 	if (!rc)

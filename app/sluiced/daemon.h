@@ -4,13 +4,13 @@
 /*
  * The running daemon: everything control owns, in the order it comes up (and, reversed, goes down):
  *
- *	log, EAL, session table, router, data plane with its ports and transports, links, resolver,
+ *	log, EAL, session table, router, data plane with its ports and transports, links, resolver, Nostr,
  *control socket, workers
  *
  * daemon_up.c and daemon.c bring up, daemon.c loops and brings down; sinks.c connects links, router
  *and data plane; peers.c turns the configuration's peers into dialled addresses; server.c is the
- *control socket and show*.c what it answers. One thread: control's. Only the resolver has a thread
- *of its own, and the workers theirs.
+ *control socket and show*.c what it answers. One thread: control's. Only the resolver and Nostr's
+ *relays have a thread of their own, and the workers theirs.
  */
 #include "../../lib/overlay/sl_link.h"
 #include "../../lib/overlay/sl_log.h"
@@ -23,6 +23,7 @@
 #include "sl_bucket.h"
 
 struct sl_server;
+struct sl_rendezvous; /* rendezvous.h */
 
 #define SL_APP_COUNTERS(X)                                                                         \
 	X(LOCAL_DATAGRAM, "local_datagrams",                                                       \
@@ -50,11 +51,17 @@ enum sl_app_counter {
 };
 const char *sl_app_counter_name(enum sl_app_counter c);
 
-/* A configured peer's addresses that hang on names. */
+#define SL_APP_ADVERT_NAMES 2
+
+/* A configured peer's addresses that hang on names, and where else it may be. */
 struct sl_app_peer {
 	struct sl_peer_config current; /* as the links have it */
 	int handle[SL_PEER_ADDRS_MAX]; /* of the resolver, per configured address; -1 = literal */
+	int advert_handle[SL_APP_ADVERT_NAMES]; /* for host names of its advert */
 	bool has_names, up;
+	struct sl_addr last; /* where it was when it was up last; kept for peers with adverts only */
+	bool moved;	     /* the links have not heard of that yet */
+	uint32_t by_key;     /* not this peer's: the row's place in the order of keys names a configured peer */
 };
 
 struct sl_app_cut;
@@ -77,6 +84,7 @@ struct sl_daemon {
 	struct sl_resolver *resolver;
 	struct sl_server *server;
 	struct sl_acl *acl;
+	struct sl_rendezvous *rendezvous; /* NULL: Nostr is off */
 
 	struct sl_app_peer *peers; /* one per configured peer */
 	struct sl_app_beacon beacons[SL_CONF_TRANSPORTS_MAX];
@@ -89,6 +97,7 @@ struct sl_daemon {
 
 	bool running; /* workers run: reclaim goes through the data plane */
 	bool stopping;
+	bool reports; /* of Nostr's thread, waiting */
 	uint64_t start_us, now_us; /* now_us: of the current turn */
 	uint64_t unix_start_s;
 	uint64_t lost_before; /* port and ring losses at the last sample */
@@ -125,6 +134,8 @@ int sl_peers_init(
 	struct sl_daemon *d) SL_MUST_CHECK; /* fills d->peers, adds names to the resolver */
 int sl_peers_configure(struct sl_daemon *d) SL_MUST_CHECK; /* gives them to the links */
 void sl_peers_resolved(struct sl_daemon *d);		   /* answers have changed */
+/* Its advert has changed. */
+void sl_peers_discovered(struct sl_daemon *d, uint32_t i);
 /* The key of a configured peer by its alias, any case: 0 or -ENOENT. */
 int sl_peers_alias(void *daemon, const char *name, uint8_t xonly[SL_XONLY_BYTES]);
 void sl_peers_second(struct sl_daemon *d);		   /* which names are wanted */

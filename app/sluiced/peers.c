@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Configured peers: their addresses, literal or through the resolver, as the links take them. */
 #include "daemon.h"
+#include "rendezvous.h"
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -46,45 +47,87 @@ sl_transport_name(const struct sl_config *c, uint8_t transport, char text[SL_CON
 	return text;
 }
 
+/* No address twice: the advert may say what the configuration says too. */
+static void
+append(struct sl_peer_config *p, const struct sl_addr *addr)
+{
+	for (unsigned i = 0; i < p->addr_count; i++)
+		if (sl_addr_equal(&p->addrs[i], addr))
+			return;
+	if (p->addr_count < SL_PEER_ADDRS_MAX)
+		p->addrs[p->addr_count++] = *addr;
+}
+
+static void
+append_udp(struct sl_daemon *d, struct sl_peer_config *p, int instance, uint16_t port, uint8_t family,
+	const uint8_t *ip)
+{
+	int transport = sl_transport_udp(d->config, instance, family);
+	struct sl_addr to;
+
+	if (transport < 0)
+		return;
+	memset(&to, 0, sizeof(to));
+	to.kind = family == 4 ? SL_ADDR_UDP4 : SL_ADDR_UDP6;
+	to.transport = (uint8_t)transport;
+	to.udp_port = port;
+	if (family == 4)
+		memcpy(to.u.ip4, ip, 4);
+	else
+		memcpy(to.u.ip6, ip, 16);
+	append(p, &to);
+}
+
 static void
 append_ip(struct sl_daemon *d, struct sl_peer_config *p, const struct sl_conf_address *a,
 	uint8_t family, const uint8_t *ip)
 {
-	int transport = sl_transport_udp(d->config, a->instance, family);
-	struct sl_addr *to = &p->addrs[p->addr_count];
+	append_udp(d, p, a->instance, a->endpoint.port, family, ip);
+}
 
-	if (transport < 0 || p->addr_count == SL_PEER_ADDRS_MAX)
-		return;
-	memset(to, 0, sizeof(*to));
-	to->kind = family == 4 ? SL_ADDR_UDP4 : SL_ADDR_UDP6;
-	to->transport = (uint8_t)transport;
-	to->udp_port = a->endpoint.port;
-	if (family == 4)
-		memcpy(to->u.ip4, ip, 4);
-	else
-		memcpy(to->u.ip6, ip, 16);
-	p->addr_count++;
+/*
+ * What the peer itself says comes before what the file says: an advert is newer. Half of the places at the most, so that a long
+ * advert does not crowd out the file.
+ */
+static void
+append_advert(struct sl_daemon *d, uint32_t i, struct sl_peer_config *p)
+{
+	const struct sl_advert *a = sl_rendezvous_advert(d, i);
+	struct sl_resolved answer;
+	unsigned names = 0;
+
+	for (unsigned k = 0; a && k < a->endpoint_count && p->addr_count < SL_PEER_ADDRS_MAX / 2; k++) {
+		const struct sl_advert_endpoint *e = &a->endpoints[k];
+
+		if (e->transport != SL_ADVERT_UDP || e->nat)
+			continue;
+		if (e->family) {
+			append_udp(d, p, -1, e->port, e->family, e->ip);
+		} else if (names < SL_APP_ADVERT_NAMES && d->peers[i].advert_handle[names] >= 0) {
+			sl_resolver_get(d->resolver, d->peers[i].advert_handle[names++], &answer);
+			for (unsigned n = 0; n < answer.count && p->addr_count < SL_PEER_ADDRS_MAX / 2; n++)
+				append_udp(d, p, -1, e->port, answer.addrs[n].family, answer.addrs[n].ip);
+		}
+	}
 }
 
 static void
 append_mac(struct sl_daemon *d, struct sl_peer_config *p, const struct sl_conf_address *a)
 {
 	const struct sl_conf_ethernet *e = &d->config->ethernet[a->instance];
-	struct sl_addr *to = &p->addrs[p->addr_count];
+	struct sl_addr to;
 
-	if (p->addr_count == SL_PEER_ADDRS_MAX)
-		return;
-	memset(to, 0, sizeof(*to));
-	to->kind = SL_ADDR_ETH;
-	to->transport = sl_transport_eth(d->config, (uint32_t)a->instance);
-	to->vlan = d->config->dataplane.ports[e->port].vlan;
-	to->link = e->port;
-	memcpy(to->u.mac, a->mac, 6);
-	p->addr_count++;
+	memset(&to, 0, sizeof(to));
+	to.kind = SL_ADDR_ETH;
+	to.transport = sl_transport_eth(d->config, (uint32_t)a->instance);
+	to.vlan = d->config->dataplane.ports[e->port].vlan;
+	to.link = e->port;
+	memcpy(to.u.mac, a->mac, 6);
+	append(p, &to);
 }
 
-/* The peer as the links are to have it now: literal addresses and what the names come to, in order
- * of priority. */
+/* The peer as the links are to have it now: its advert's addresses, literal ones and what the names come to in order of
+ * priority, and for a peer with an advert where it was when it was up last, whatever relays say now. */
 static void
 build(struct sl_daemon *d, uint32_t i, struct sl_peer_config *p)
 {
@@ -97,6 +140,7 @@ build(struct sl_daemon *d, uint32_t i, struct sl_peer_config *p)
 	p->auto_connect = conf->connect_policy == SL_CONF_AUTO_CONNECT;
 	p->auto_reconnect = conf->auto_reconnect;
 	p->first_flight = conf->first_flight;
+	append_advert(d, i, p);
 	for (uint32_t a = 0; a < conf->address_count; a++) {
 		const struct sl_conf_address *addr = &conf->addresses[a];
 
@@ -110,6 +154,17 @@ build(struct sl_daemon *d, uint32_t i, struct sl_peer_config *p)
 				append_ip(d, p, addr, answer.addrs[n].family, answer.addrs[n].ip);
 		}
 	}
+	if (conf->via_nostr && d->peers[i].last.kind != SL_ADDR_NONE)
+		append(p, &d->peers[i].last);
+}
+
+static int
+by_key(const void *a, const void *b, void *config)
+{
+	const struct sl_config *c = config;
+
+	return memcmp(c->peers[((const struct sl_app_peer *)a)->by_key].xonly,
+		c->peers[((const struct sl_app_peer *)b)->by_key].xonly, SL_XONLY_BYTES);
 }
 
 int
@@ -118,9 +173,15 @@ sl_peers_init(struct sl_daemon *d)
 	d->peers = calloc(d->config->peer_count ? d->config->peer_count : 1, sizeof(*d->peers));
 	if (!d->peers)
 		return -ENOMEM;
+	/* The order of keys, while the rows hold nothing else yet. */
+	for (uint32_t i = 0; i < d->config->peer_count; i++)
+		d->peers[i].by_key = i;
+	qsort_r(d->peers, d->config->peer_count, sizeof(*d->peers), by_key, (void *)(uintptr_t)d->config);
 	for (uint32_t i = 0; i < d->config->peer_count; i++) {
 		const struct sl_conf_peer *conf = &d->config->peers[i];
 
+		for (unsigned n = 0; n < SL_APP_ADVERT_NAMES; n++)
+			d->peers[i].advert_handle[n] = -1;
 		for (uint32_t a = 0; a < conf->address_count; a++) {
 			d->peers[i].handle[a] = -1;
 			if (conf->addresses[a].kind != SL_ADDR_UDP4 ||
@@ -156,7 +217,7 @@ configure(struct sl_daemon *d, uint32_t i)
 	if (rc)
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "peer %s cannot be configured: %s", npub,
 			strerror(-rc));
-	else if (!p.addr_count && p.auto_connect && !d->peers[i].has_names)
+	else if (!p.addr_count && p.auto_connect && !d->peers[i].has_names && !d->config->peers[i].via_nostr)
 		sl_log(SL_LOG_WARNING, SL_TOPIC_APP,
 			"peer %s: no transport of ours carries any of its addresses", npub);
 	return rc;
@@ -170,6 +231,28 @@ sl_peers_configure(struct sl_daemon *d)
 	for (uint32_t i = 0; !rc && i < d->config->peer_count; i++)
 		rc = configure(d, i);
 	return rc;
+}
+
+/* Names that its advert gives keep places of their own: a peer that changes its mind all day takes no more. */
+void
+sl_peers_discovered(struct sl_daemon *d, uint32_t i)
+{
+	const struct sl_advert *a = sl_rendezvous_advert(d, i);
+	unsigned names = 0;
+
+	for (unsigned k = 0; a && k < a->endpoint_count && names < SL_APP_ADVERT_NAMES; k++) {
+		const struct sl_advert_endpoint *e = &a->endpoints[k];
+		int handle;
+
+		if (e->transport != SL_ADVERT_UDP || e->nat || e->family)
+			continue;
+		handle = sl_resolver_rename(d->resolver, d->peers[i].advert_handle[names], e->host);
+		if (handle < 0)
+			break;
+		d->peers[i].advert_handle[names++] = handle;
+		d->peers[i].has_names = true;
+	}
+	(void)!configure(d, i);
 }
 
 void
@@ -211,31 +294,71 @@ sl_peers_alias(void *daemon, const char *name, uint8_t xonly[SL_XONLY_BYTES])
 	return -ENOENT;
 }
 
-/* A name is wanted while any of the peers that have it is down. */
+/* The state of each configured peer's link, for what hangs on it: names, adverts, the address it has. */
 static void
-note_up(void *arg, const struct sl_link_info *info)
+note_link(void *arg, const struct sl_link_info *info)
 {
 	struct sl_daemon *d = arg;
+	uint32_t lo = 0, hi = d->config->peer_count;
+	struct sl_app_peer *p;
 
-	for (uint32_t i = 0; info->configured && i < d->config->peer_count; i++)
-		if (d->peers[i].has_names &&
-			!memcmp(d->config->peers[i].xonly, info->xonly, SL_XONLY_BYTES))
-			d->peers[i].up = info->peer_id != SL_PEER_NONE;
+	if (!info->configured)
+		return;
+	while (lo + 1 < hi) {
+		uint32_t mid = (lo + hi) / 2;
+
+		if (memcmp(d->config->peers[d->peers[mid].by_key].xonly, info->xonly, SL_XONLY_BYTES) <= 0)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	lo = d->peers[lo].by_key;
+	p = &d->peers[lo];
+	if (memcmp(d->config->peers[lo].xonly, info->xonly, SL_XONLY_BYTES) != 0)
+		return;
+	p->up = info->peer_id != SL_PEER_NONE;
+	if (!d->config->peers[lo].via_nostr)
+		return;
+	sl_rendezvous_expect_dial(d, lo, p->up ? 0 : info->next_dial_us);
+	if (p->up && info->addr.kind != SL_ADDR_NONE && !sl_addr_equal(&p->last, &info->addr)) {
+		p->last = info->addr;
+		p->moved = true;
+	}
+}
+
+/* A name is wanted while any of the peers that have it is down. */
+static void
+want_names(struct sl_daemon *d)
+{
+	bool wanted[SL_RESOLVE_NAMES_MAX] = {false};
+
+	for (uint32_t i = 0; i < d->config->peer_count; i++) {
+		if (!d->peers[i].has_names || d->peers[i].up)
+			continue;
+		for (uint32_t a = 0; a < d->config->peers[i].address_count; a++)
+			if (d->peers[i].handle[a] >= 0)
+				wanted[d->peers[i].handle[a]] = true;
+		for (unsigned n = 0; n < SL_APP_ADVERT_NAMES; n++)
+			if (d->peers[i].advert_handle[n] >= 0)
+				wanted[d->peers[i].advert_handle[n]] = true;
+	}
+	for (int h = 0; h < sl_resolver_count(d->resolver); h++)
+		sl_resolver_want(d->resolver, h, wanted[h]);
 }
 
 void
 sl_peers_second(struct sl_daemon *d)
 {
-	bool wanted[SL_RESOLVE_NAMES_MAX] = {false};
+	bool names = sl_resolver_fd(d->resolver) >= 0 && sl_resolver_count(d->resolver) > 0;
 
-	if (sl_resolver_fd(d->resolver) < 0)
+	if (!names && !d->rendezvous)
 		return;
-	sl_links_for_each(d->links, note_up, d);
-	for (uint32_t i = 0; i < d->config->peer_count; i++)
-		for (uint32_t a = 0; d->peers[i].has_names && a < d->config->peers[i].address_count;
-			a++)
-			if (d->peers[i].handle[a] >= 0 && !d->peers[i].up)
-				wanted[d->peers[i].handle[a]] = true;
-	for (int h = 0; h < sl_resolver_count(d->resolver); h++)
-		sl_resolver_want(d->resolver, h, wanted[h]);
+	sl_links_for_each(d->links, note_link, d);
+	for (uint32_t i = 0; d->rendezvous && i < d->config->peer_count; i++)
+		if (d->peers[i].moved) {
+			d->peers[i].moved = false;
+			(void)!configure(d, i);
+		}
+	if (names)
+		want_names(d);
 }

@@ -16,6 +16,8 @@
 struct name {
 	char host[256];
 	bool wanted;
+	bool own;   /* one user's, whose text changes */
+	uint32_t generation;
 	time_t due; /* monotonic seconds */
 	struct sl_resolved answer;
 };
@@ -56,14 +58,11 @@ sl_resolver_create(void)
 	return r;
 }
 
-int
-sl_resolver_add(struct sl_resolver *r, const char *host)
+static int
+append(struct sl_resolver *r, const char *host)
 {
 	struct name *names;
 
-	for (int i = 0; i < r->count; i++)
-		if (!strcasecmp(r->names[i].host, host))
-			return i;
 	if (r->count == SL_RESOLVE_NAMES_MAX)
 		return -ENOMEM;
 	names = realloc(r->names, (size_t)(r->count + 1) * sizeof(*names));
@@ -76,6 +75,39 @@ sl_resolver_add(struct sl_resolver *r, const char *host)
 	memcpy(names[r->count].host, host, strlen(host) + 1);
 	names[r->count].wanted = true;
 	return r->count++;
+}
+
+int
+sl_resolver_add(struct sl_resolver *r, const char *host)
+{
+	for (int i = 0; i < r->count; i++)
+		if (!r->names[i].own && !strcasecmp(r->names[i].host, host))
+			return i;
+	return append(r, host);
+}
+
+int
+sl_resolver_rename(struct sl_resolver *r, int handle, const char *host)
+{
+	struct name *n;
+
+	if (strlen(host) >= sizeof(n->host))
+		return -ENOMEM;
+	pthread_mutex_lock(&r->lock);
+	if (handle < 0)
+		handle = append(r, host);
+	n = handle < 0 ? NULL : &r->names[handle];
+	if (n && (!n->own || strcasecmp(n->host, host) != 0)) {
+		n->own = true;
+		n->generation++;
+		memcpy(n->host, host, strlen(host) + 1);
+		memset(&n->answer, 0, sizeof(n->answer));
+		n->due = 0;
+		n->wanted = true;
+		pthread_cond_signal(&r->wake);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return handle;
 }
 
 static void
@@ -125,6 +157,7 @@ run(void *arg)
 	struct sl_resolved answer;
 	struct timespec until = {0, 0};
 	char host[256];
+	uint32_t generation;
 	int i;
 
 	pthread_mutex_lock(&r->lock);
@@ -135,11 +168,14 @@ run(void *arg)
 			continue;
 		}
 		memcpy(host, r->names[i].host, sizeof(host));
+		generation = r->names[i].generation;
 		r->busy = true;
 		pthread_mutex_unlock(&r->lock);
 		look_up(host, &answer);
 		pthread_mutex_lock(&r->lock);
 		r->busy = false;
+		if (generation != r->names[i].generation)
+			continue; /* it is another name's place now */
 		r->names[i].due = now_s() + (answer.error || !answer.count ? RETRY_S : TTL_S);
 		if (!answer.error && answer.count)
 			r->names[i].answer = answer;
@@ -153,11 +189,11 @@ run(void *arg)
 }
 
 int
-sl_resolver_start(struct sl_resolver *r)
+sl_resolver_start(struct sl_resolver *r, bool later)
 {
 	int rc;
 
-	if (!r->count)
+	if (!r->count && !later)
 		return 0;
 	r->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (r->fd < 0)

@@ -17,7 +17,8 @@ static const struct {
 	{"show_ports", sl_show_ports, NULL}, {"show_workers", sl_show_workers, NULL},
 	{"show_drops", sl_show_drops, NULL}, {"show_neighbours", sl_show_neighbours, NULL},
 	{"show_counters", sl_show_counters, NULL}, {"show_crypto", sl_show_crypto, NULL},
-	{"show_acl", sl_show_acl, NULL}};
+	{"show_acl", sl_show_acl, NULL}, {"show_adverts", NULL, sl_show_adverts},
+	{"show_relays", sl_show_relays, NULL}};
 
 static void
 append(struct sl_show_job *job, const char *text, size_t len)

@@ -86,6 +86,16 @@ sl_nostr_publish_accepted(const struct sl_nostr_client *c, uint32_t slot)
 	return n;
 }
 
+bool
+sl_nostr_client_unsettled(const struct sl_nostr_client *c)
+{
+	for (unsigned n = 0; n < SL_NOSTR_PUBLICATIONS_MAX; n++)
+		for (unsigned i = 0; c->publications[n].used && !c->publications[n].slot && i < c->relay_count; i++)
+			if (c->publications[n].state[i] == PUB_SENT)
+				return true;
+	return false;
+}
+
 void
 sl_nostr_publish_opened(struct sl_nostr_client *c, unsigned i, const struct sl_nostr_time *now)
 {

@@ -135,6 +135,8 @@ int sl_nostr_fetch(struct sl_nostr_client *c, uint32_t tag, const struct sl_nost
 int sl_nostr_publish(struct sl_nostr_client *c, uint32_t slot, const struct sl_nostr_event *e, uint32_t relays,
 	const struct sl_nostr_time *now) SL_MUST_CHECK;
 void sl_nostr_publish_end(struct sl_nostr_client *c, uint32_t slot); /* no longer stands */
+/* Has an event that was to go out once been sent to a relay that has not answered? */
+bool sl_nostr_client_unsettled(const struct sl_nostr_client *c);
 /* How many relays have accepted what stands in a slot. */
 unsigned sl_nostr_publish_accepted(const struct sl_nostr_client *c, uint32_t slot);
 

@@ -18,6 +18,7 @@
 #define NICE 10
 #define REPORT_US 1000000u
 #define ORDERS_A_TURN 32u
+#define FAREWELL_US 500000u /* at the end: for what is to be published once */
 #define TURN_MIN_US 1000u /* a client that is always due must not make a busy loop */
 
 enum order_type { ORDER_SUBSCRIBE, ORDER_FETCH, ORDER_PUBLISH, ORDER_PUBLISH_END };
@@ -274,26 +275,46 @@ do_orders(struct sl_nostr_service *s, const struct sl_nostr_time *t)
 	}
 }
 
+static void
+turn(struct sl_nostr_service *s, uint64_t wait_us)
+{
+	struct sl_nostr_time t;
+	uint64_t next;
+
+	now(&t);
+	do_orders(s, &t);
+	next = sl_nostr_client_tick(s->client, &t);
+	if (s->changed || t.us >= s->report_us)
+		report_relays(s, t.us);
+	next = next > s->report_us ? s->report_us : next;
+	next = next > t.us + TURN_MIN_US ? next - t.us : TURN_MIN_US;
+	sl_ws_service(s->ws, next < wait_us ? next : wait_us);
+}
+
+/* A withdrawal that was ordered just before the end reaches the relays that are there. */
+static void
+farewell(struct sl_nostr_service *s)
+{
+	struct sl_nostr_time t;
+	uint64_t end;
+
+	now(&t);
+	end = t.us + FAREWELL_US;
+	do
+		turn(s, 20000);
+	while (sl_nostr_client_unsettled(s->client) && (now(&t), t.us < end));
+}
+
 static void *
 run(void *arg)
 {
 	struct sl_nostr_service *s = arg;
-	struct sl_nostr_time t;
 
 	/* Linux: a thread's own. A refusal is no fault: it then runs as its maker does. */
 	(void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
-	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
-		uint64_t next;
-
-		now(&t);
-		do_orders(s, &t);
-		next = sl_nostr_client_tick(s->client, &t);
-		if (s->changed || t.us >= s->report_us)
-			report_relays(s, t.us);
-		if (next > s->report_us)
-			next = s->report_us;
-		sl_ws_service(s->ws, next > t.us + TURN_MIN_US ? next - t.us : TURN_MIN_US);
-	}
+	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
+		turn(s, REPORT_US);
+	farewell(s);
 	return NULL;
 }
 

@@ -39,7 +39,10 @@ struct sl_nostr_service_config {
 
 /* NULL and errno (ENOMEM, EIO: TLS or its authorities, EINVAL: a URL). */
 struct sl_nostr_service *sl_nostr_service_start(const struct sl_nostr_service_config *c) SL_MUST_CHECK;
-/* Waits for the thread: it ends within one turn. Reports that nobody took are released. */
+/*
+ * Waits for the thread: it ends within one turn, or half a second while an event that was to be published once (slot 0) has no
+ * answer yet. Reports that nobody took are released.
+ */
 void sl_nostr_service_stop(struct sl_nostr_service *s);
 /* Readable when there are reports. */
 int sl_nostr_service_fd(const struct sl_nostr_service *s);

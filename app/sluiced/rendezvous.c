@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rendezvous.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sl_nostr_service.h"
+#include "../../lib/overlay/nostr/sl_nostr_url.h"
+
+#define REPORTS_A_TURN 16u
+#define APPLY_GAP_US 5000000u /* a peer that changes its advert all the time is followed this often */
+#define TAG_ADVERT 1u
+#define SLOT_ADVERT 1u
+#define SLOT_INBOX 2u
+
+/* Of our advert, on the service's thread alone while that runs: what a withdrawal has to name. */
+struct published {
+	bool any;
+	uint8_t id[SL_NOSTR_ID_BYTES];
+	uint64_t created_at;
+};
+
+/* An order to publish: what the thread needs to make the event. */
+struct job {
+	struct sl_advert advert;
+	char app[SL_CONF_NAME_SIZE];
+	uint64_t ttl_s;
+	struct published *published;
+	const struct sl_config *config; /* constant */
+};
+
+struct peer {
+	int number; /* in the discovery; -1: not looked for */
+	uint64_t applied_us;
+	bool dirty;
+};
+
+struct sl_rendezvous {
+	struct sl_nostr_service *service;
+	struct sl_discovery *discovery;
+	char urls[SL_NOSTR_RELAYS_MAX][SL_NOSTR_URL_SIZE];
+	unsigned url_count;
+	uint32_t advert_mask, dm_mask;
+	struct peer *peers;   /* per configured peer */
+	uint32_t *conf_peers; /* per number of the discovery */
+	struct sl_advert own;
+	uint64_t published_us, next_us;
+	const char *why_none;
+	bool told_accepted;
+	struct published *published;
+	struct sl_nostr_relays_report *relays;
+	int64_t skew_us;
+	enum sl_nostr_relay_state told[SL_NOSTR_RELAYS_MAX]; /* what the log has said */
+	bool told_failed[SL_NOSTR_RELAYS_MAX];
+};
+
+static void
+now(const struct sl_daemon *d, struct sl_nostr_time *t)
+{
+	t->us = d->now_us;
+	t->unix_s = (uint64_t)time(NULL);
+}
+
+/* --- on the service's thread: nothing here but constants and what comes in -------------------- */
+
+static void *
+convert(void *arg, uint32_t tag, const struct sl_nostr_event *e, uint64_t now_unix_s)
+{
+	const struct sl_config *c = arg;
+	struct sl_advert *a;
+
+	if (tag != TAG_ADVERT)
+		return NULL;
+	a = malloc(sizeof(*a));
+	if (a && sl_advert_parse(a, e, c->nostr.app, c->nostr.advert_ttl_secs, now_unix_s)) {
+		free(a);
+		a = NULL;
+	}
+	return a;
+}
+
+static int
+make_advert(void *arg, struct sl_nostr_event *e, const struct sl_identity *id, uint64_t now_unix_s)
+{
+	struct job *j = arg;
+	uint64_t at = now_unix_s;
+	int rc;
+
+	/* Of two of one second relays keep either: the new one must be newer. */
+	if (j->published->any && at <= j->published->created_at)
+		at = j->published->created_at + 1;
+	rc = sl_advert_build(e, &j->advert, j->app, at, j->ttl_s, id);
+	if (rc)
+		return rc;
+	j->published->any = true;
+	j->published->created_at = at;
+	memcpy(j->published->id, e->id, sizeof(e->id));
+	return 0;
+}
+
+static int
+make_withdrawal(void *arg, struct sl_nostr_event *e, const struct sl_identity *id, uint64_t now_unix_s)
+{
+	struct job *j = arg;
+
+	if (!j->published->any)
+		return -ENOENT;
+	j->published->any = false;
+	return sl_advert_build_withdrawal(e, j->published->id, now_unix_s, id);
+}
+
+static int
+make_inbox(void *arg, struct sl_nostr_event *e, const struct sl_identity *id, uint64_t now_unix_s)
+{
+	const struct job *j = arg;
+	const char *urls[SL_NOSTR_RELAYS_MAX];
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < j->config->nostr.dm_relay_count && n < SL_NOSTR_RELAYS_MAX; i++)
+		urls[n++] = j->config->nostr.dm_relays[i].text;
+	return sl_inbox_build(e, urls, n, now_unix_s, id);
+}
+
+/* --- our advert ------------------------------------------------------------------------------- */
+
+static void
+add_endpoint(struct sl_advert *a, uint8_t family, const uint8_t *ip, uint16_t port)
+{
+	char host[INET6_ADDRSTRLEN] = "", text[INET6_ADDRSTRLEN + 16];
+	struct sl_advert_endpoint ep;
+
+	inet_ntop(family == 4 ? AF_INET : AF_INET6, ip, host, sizeof(host));
+	snprintf(text, sizeof(text), family == 4 ? "%s:%u" : "[%s]:%u", host, port);
+	if (sl_advert_endpoint_parse(&ep, "udp", text) || a->endpoint_count == SL_ADVERT_ENDPOINTS_MAX)
+		return;
+	for (unsigned i = 0; i < a->endpoint_count; i++)
+		if (!strcmp(a->endpoints[i].addr, ep.addr))
+			return;
+	a->endpoints[a->endpoint_count++] = ep;
+}
+
+/* A public port that is bound to everything has the addresses of the ports themselves: they are ours, not the kernel's. */
+static void
+add_port_addresses(const struct sl_daemon *d, struct sl_advert *a, const struct sl_conf_udp *u, uint16_t port)
+{
+	for (uint32_t p = 0; p < d->config->dataplane.port_count; p++) {
+		const struct sl_conf_port *conf = &d->config->dataplane.ports[p];
+
+		for (uint32_t i = 0; i < conf->address_count; i++)
+			if (u->bind.family == 6 || conf->addresses[i].ip.family == 4)
+				add_endpoint(a, conf->addresses[i].ip.family, conf->addresses[i].ip.ip, port);
+	}
+}
+
+static void
+own_endpoints(const struct sl_daemon *d, struct sl_advert *a)
+{
+	static const uint8_t any[16];
+
+	memset(a, 0, sizeof(*a));
+	for (uint32_t i = 0; i < d->config->udp_count; i++) {
+		const struct sl_conf_udp *u = &d->config->udp[i];
+
+		if (!u->advertise_on_nostr || u->outbound_only || !u->public)
+			continue;
+		if (u->external.family)
+			add_endpoint(a, u->external.family, u->external.ip,
+				u->external.port ? u->external.port : d->udp_ports[i]);
+		else if (memcmp(u->bind.ip, any, 16) != 0)
+			add_endpoint(a, u->bind.family, u->bind.ip, d->udp_ports[i]);
+		else
+			add_port_addresses(d, a, u, d->udp_ports[i]);
+	}
+}
+
+static const char *
+why_no_advert(const struct sl_daemon *d)
+{
+	if (!d->config->nostr.advertise)
+		return "node.rendezvous.nostr.advertise is off";
+	for (uint32_t i = 0; i < d->config->udp_count; i++)
+		if (d->config->udp[i].advertise_on_nostr && !d->config->udp[i].outbound_only)
+			return "no address that others could reach";
+	return "no transport has advertise_on_nostr";
+}
+
+static struct job *
+job_new(const struct sl_daemon *d)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	j->advert = d->rendezvous->own;
+	snprintf(j->app, sizeof(j->app), "%s", d->config->nostr.app);
+	j->ttl_s = d->config->nostr.advert_ttl_secs;
+	j->published = d->rendezvous->published;
+	j->config = d->config;
+	return j;
+}
+
+static int
+publish(struct sl_daemon *d, uint32_t slot, uint32_t mask,
+	int (*make)(void *, struct sl_nostr_event *, const struct sl_identity *, uint64_t))
+{
+	struct job *j = job_new(d);
+	int rc = j ? sl_nostr_service_publish(d->rendezvous->service, slot, mask, make, free, j) : -ENOMEM;
+
+	if (rc)
+		free(j);
+	return rc;
+}
+
+static void
+endpoints_text(char *out, size_t size, const struct sl_advert *a)
+{
+	size_t n = 0;
+
+	out[0] = '\0';
+	for (unsigned i = 0; i < a->endpoint_count && n < size; i++)
+		n += (size_t)snprintf(out + n, size - n, "%s%s:%s", i ? ", " : "",
+			sl_advert_transport_name(a->endpoints[i].transport), a->endpoints[i].addr);
+}
+
+/* Publishes when there is something new to say, or when it is time to say it again. */
+static void
+keep_published(struct sl_daemon *d)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+	struct sl_advert own;
+	bool changed;
+	char text[400];
+
+	if (!d->config->nostr.advertise || !r->advert_mask) {
+		r->why_none = why_no_advert(d);
+		return;
+	}
+	own_endpoints(d, &own);
+	changed = !sl_advert_same_endpoints(&own, &r->own);
+	if (!changed && (!own.endpoint_count || d->now_us < r->next_us))
+		return;
+	r->own = own;
+	if (!own.endpoint_count) {
+		r->why_none = why_no_advert(d);
+		(void)!sl_nostr_service_publish_end(r->service, SLOT_ADVERT);
+		if (!publish(d, 0, r->advert_mask, make_withdrawal))
+			sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "our advert is withdrawn: %s", r->why_none);
+		return;
+	}
+	r->why_none = NULL;
+	if (publish(d, SLOT_ADVERT, r->advert_mask, make_advert)) {
+		memset(&r->own, 0, sizeof(r->own)); /* the next second tries again */
+		return;
+	}
+	r->published_us = d->now_us;
+	r->next_us = d->now_us + d->config->nostr.advert_refresh_secs * 1000000;
+	if (changed) {
+		endpoints_text(text, sizeof(text), &own);
+		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "our advert says: %s", text);
+	}
+}
+
+/* --- peers ------------------------------------------------------------------------------------ */
+
+static void
+on_changed(void *arg, unsigned number, const struct sl_advert *advert)
+{
+	struct sl_daemon *d = arg;
+	struct sl_rendezvous *r = d->rendezvous;
+	uint32_t i = r->conf_peers[number];
+	char npub[SL_NPUB_SIZE], text[400];
+	const char *name = d->config->peers[i].alias;
+
+	r->peers[i].dirty = true;
+	if (!name[0]) {
+		sl_npub_format(npub, d->config->peers[i].xonly);
+		name = npub;
+	}
+	if (advert) {
+		endpoints_text(text, sizeof(text), advert);
+		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "peer %s: its advert says: %s", name, text);
+	} else {
+		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "peer %s: its advert is gone", name);
+	}
+}
+
+/* What has changed reaches the links: at once, and then not more often than every few seconds. */
+static void
+apply(struct sl_daemon *d)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+
+	for (uint32_t i = 0; i < d->config->peer_count; i++) {
+		struct peer *p = &r->peers[i];
+
+		if (!p->dirty || (p->applied_us && d->now_us - p->applied_us < APPLY_GAP_US))
+			continue;
+		p->dirty = false;
+		p->applied_us = d->now_us;
+		sl_peers_discovered(d, i);
+	}
+}
+
+static void
+ask(struct sl_daemon *d)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+	uint8_t keys[SL_DISCOVERY_BATCH * SL_XONLY_BYTES];
+	struct sl_nostr_filter f = {.kinds = {SL_ADVERT_KIND}, .kind_count = 1, .authors = keys, .d = SL_ADVERT_D, .limit = -1};
+	struct sl_nostr_time t;
+	uint32_t tag;
+
+	now(d, &t);
+	f.author_count = sl_discovery_fetch_due(r->discovery, keys, &tag, &t);
+	if (!f.author_count)
+		return;
+	if (sl_nostr_service_fetch(r->service, TAG_ADVERT, tag, &f, r->advert_mask, SL_DISCOVERY_FETCH_US))
+		sl_discovery_fetched(r->discovery, tag, NULL, &t);
+}
+
+static int
+subscribe(struct sl_daemon *d)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+	unsigned count = sl_discovery_peers(r->discovery), n;
+	uint8_t keys[SL_NOSTR_FILTER_AUTHORS * SL_XONLY_BYTES];
+	struct sl_nostr_filter f = {.kinds = {SL_ADVERT_KIND}, .kind_count = 1, .authors = keys, .d = SL_ADVERT_D, .limit = -1};
+	int rc = 0;
+
+	/* Of those alone that we look for: the rest of the mesh costs us nothing. */
+	for (unsigned first = 0; !rc && first < count; first += n) {
+		n = count - first < SL_NOSTR_FILTER_AUTHORS ? count - first : SL_NOSTR_FILTER_AUTHORS;
+		for (unsigned i = 0; i < n; i++)
+			memcpy(keys + i * (size_t)SL_XONLY_BYTES, sl_discovery_key(r->discovery, first + i), SL_XONLY_BYTES);
+		f.author_count = n;
+		rc = sl_nostr_service_subscribe(r->service, TAG_ADVERT, &f, r->advert_mask);
+	}
+	return rc;
+}
+
+/* --- reports ---------------------------------------------------------------------------------- */
+
+/* One line for each change of a relay's state: there, lost, cannot be reached. */
+static void
+tell_relay(struct sl_rendezvous *r, unsigned i, const struct sl_nostr_relay_info *info, uint64_t now_us)
+{
+	if (info->state == SL_NOSTR_RELAY_OPEN && r->told[i] != SL_NOSTR_RELAY_OPEN) {
+		r->told[i] = SL_NOSTR_RELAY_OPEN;
+		r->told_failed[i] = false;
+		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "relay %s: connected", info->url);
+	} else if (info->state == SL_NOSTR_RELAY_WAITING && info->failures &&
+		   (r->told[i] == SL_NOSTR_RELAY_OPEN || !r->told_failed[i])) {
+		sl_log(SL_LOG_WARNING, SL_TOPIC_APP, "relay %s: %s: %s; next attempt in %.0f s", info->url,
+			r->told[i] == SL_NOSTR_RELAY_OPEN ? "lost" : "not reached", info->last_error,
+			info->next_attempt_us > now_us ? (double)(info->next_attempt_us - now_us) / 1e6 : 0.0);
+		r->told[i] = SL_NOSTR_RELAY_WAITING;
+		r->told_failed[i] = true;
+	}
+}
+
+static void
+take_relays(struct sl_daemon *d, struct sl_nostr_relays_report *report)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+	uint64_t accepted = 0;
+
+	free(r->relays);
+	r->relays = report;
+	r->skew_us = (int64_t)(d->now_us - report->now_us);
+	for (unsigned i = 0; i < report->count; i++) {
+		tell_relay(r, i, &report->relays[i], report->now_us);
+		accepted += report->relays[i].published;
+	}
+	if (accepted && !r->told_accepted && r->own.endpoint_count) {
+		r->told_accepted = true;
+		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "our advert is published");
+	}
+}
+
+bool
+sl_rendezvous_work(struct sl_daemon *d)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+	struct sl_nostr_report report;
+	struct sl_nostr_time t;
+	unsigned n = 0;
+	uint64_t count;
+
+	if (!r)
+		return false;
+	(void)!read(sl_nostr_service_fd(r->service), &count, sizeof(count));
+	now(d, &t);
+	while (n < REPORTS_A_TURN && sl_nostr_service_next(r->service, &report)) {
+		n++;
+		switch (report.type) {
+		case SL_NOSTR_REPORT_EVENT:
+			(void)sl_discovery_advert(r->discovery, report.object, &t);
+			break;
+		case SL_NOSTR_REPORT_FETCHED:
+			sl_discovery_fetched(r->discovery, report.token, &report.result, &t);
+			break;
+		case SL_NOSTR_REPORT_RELAYS:
+			take_relays(d, report.relays);
+			break;
+		}
+	}
+	apply(d);
+	return n == REPORTS_A_TURN;
+}
+
+void
+sl_rendezvous_second(struct sl_daemon *d)
+{
+	struct sl_nostr_time t;
+
+	if (!d->rendezvous)
+		return;
+	now(d, &t);
+	sl_discovery_tick(d->rendezvous->discovery, &t);
+	keep_published(d);
+	ask(d);
+	apply(d);
+}
+
+/* --- up and down ------------------------------------------------------------------------------ */
+
+static void
+add_relay(struct sl_rendezvous *r, const char *url, uint32_t *mask)
+{
+	for (unsigned i = 0; i < r->url_count; i++)
+		if (sl_nostr_url_same(r->urls[i], url)) {
+			*mask |= UINT32_C(1) << i;
+			return;
+		}
+	snprintf(r->urls[r->url_count], sizeof(r->urls[0]), "%s", url);
+	*mask |= UINT32_C(1) << r->url_count++;
+}
+
+static int
+make_peers(struct sl_daemon *d)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+	uint32_t count = d->config->peer_count;
+
+	r->peers = calloc(count ? count : 1, sizeof(*r->peers));
+	r->conf_peers = calloc(count ? count : 1, sizeof(*r->conf_peers));
+	r->published = calloc(1, sizeof(*r->published));
+	r->discovery = sl_discovery_create(count, on_changed, d);
+	if (!r->peers || !r->conf_peers || !r->published || !r->discovery)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sl_conf_peer *p = &d->config->peers[i];
+
+		r->peers[i].number = -1;
+		if (!p->via_nostr || d->config->nostr.policy == SL_CONF_ADVERTS_DISABLED ||
+			!memcmp(p->xonly, sl_identity_xonly(d->identity), SL_XONLY_BYTES))
+			continue;
+		r->peers[i].number = sl_discovery_peer_add(r->discovery, p->xonly);
+		if (r->peers[i].number >= 0)
+			r->conf_peers[r->peers[i].number] = i;
+	}
+	return 0;
+}
+
+static int
+start_service(struct sl_daemon *d)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+	const char *urls[SL_NOSTR_RELAYS_MAX];
+	struct sl_nostr_service_config c = {.urls = urls, .url_count = r->url_count, .identity = d->identity,
+		.ca_file = d->config->dataplane.nostr_ca_file[0] ? d->config->dataplane.nostr_ca_file : NULL,
+		.convert = convert, .arg = (void *)(uintptr_t)d->config};
+	cpu_set_t cpus;
+
+	for (unsigned i = 0; i < r->url_count; i++)
+		urls[i] = r->urls[i];
+	/* Anywhere but where workers poll; where nothing is left, beside control at a lower priority. */
+	CPU_ZERO(&cpus);
+	for (int i = 0; i < get_nprocs_conf() && i < CPU_SETSIZE; i++)
+		CPU_SET(i, &cpus);
+	for (unsigned i = 0; i < d->plan.workers; i++)
+		CPU_CLR(d->plan.worker_cpus[i], &cpus);
+	if (CPU_COUNT(&cpus))
+		c.cpus = &cpus;
+	r->service = sl_nostr_service_start(&c);
+	return r->service ? 0 : -errno;
+}
+
+int
+sl_rendezvous_start(struct sl_daemon *d)
+{
+	struct sl_rendezvous *r;
+	int rc;
+
+	if (!d->config->nostr.enabled)
+		return 0;
+	r = d->rendezvous = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < d->config->nostr.advert_relay_count; i++)
+		add_relay(r, d->config->nostr.advert_relays[i].text, &r->advert_mask);
+	for (uint32_t i = 0; i < d->config->nostr.dm_relay_count; i++)
+		add_relay(r, d->config->nostr.dm_relays[i].text, &r->dm_mask);
+	rc = make_peers(d);
+	if (!rc)
+		rc = start_service(d);
+	if (!rc && r->advert_mask)
+		rc = subscribe(d);
+	if (!rc && r->dm_mask)
+		rc = publish(d, SLOT_INBOX, r->dm_mask, make_inbox);
+	if (rc) {
+		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "Nostr relays: %s",
+			rc == -EIO ? "TLS cannot be set up (dataplane.nostr_ca_file?)" : strerror(-rc));
+		return rc;
+	}
+	sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "Nostr: %u relay(s), %u peer(s) looked for", r->url_count,
+		sl_discovery_peers(r->discovery));
+	return 0;
+}
+
+void
+sl_rendezvous_stop(struct sl_daemon *d)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+
+	if (!r)
+		return;
+	if (r->service && r->own.endpoint_count)
+		(void)!publish(d, 0, r->advert_mask, make_withdrawal);
+	sl_nostr_service_stop(r->service);
+	sl_discovery_destroy(r->discovery);
+	free(r->relays);
+	free(r->published);
+	free(r->peers);
+	free(r->conf_peers);
+	free(r);
+	d->rendezvous = NULL;
+}
+
+/* --- what others ask -------------------------------------------------------------------------- */
+
+int
+sl_rendezvous_fd(const struct sl_daemon *d)
+{
+	return d->rendezvous ? sl_nostr_service_fd(d->rendezvous->service) : -1;
+}
+
+const struct sl_advert *
+sl_rendezvous_advert(const struct sl_daemon *d, uint32_t conf_peer)
+{
+	const struct sl_rendezvous *r = d->rendezvous;
+
+	return r && r->peers[conf_peer].number >= 0
+		       ? sl_discovery_lookup(r->discovery, (unsigned)r->peers[conf_peer].number)
+		       : NULL;
+}
+
+void
+sl_rendezvous_expect_dial(struct sl_daemon *d, uint32_t conf_peer, uint64_t dial_us)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+
+	if (r && r->peers[conf_peer].number >= 0)
+		sl_discovery_expect_dial(r->discovery, (unsigned)r->peers[conf_peer].number, dial_us);
+}
+
+void
+sl_rendezvous_own(const struct sl_daemon *d, struct sl_rendezvous_own *out)
+{
+	const struct sl_rendezvous *r = d->rendezvous;
+
+	out->advert = r->own.endpoint_count ? &r->own : NULL;
+	out->published_us = r->published_us;
+	out->next_us = out->advert ? r->next_us : 0;
+	out->why_none = out->advert ? NULL : r->why_none;
+}
+
+const struct sl_discovery *
+sl_rendezvous_discovery(const struct sl_daemon *d)
+{
+	return d->rendezvous->discovery;
+}
+
+const struct sl_nostr_relays_report *
+sl_rendezvous_relays(const struct sl_daemon *d, int64_t *skew_us, uint32_t *advert_mask, uint32_t *dm_mask)
+{
+	const struct sl_rendezvous *r = d->rendezvous;
+
+	*skew_us = r->skew_us;
+	*advert_mask = r->advert_mask;
+	*dm_mask = r->dm_mask;
+	return r->relays;
+}
