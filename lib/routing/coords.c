@@ -28,12 +28,17 @@ int sl_coords_init(struct sl_coords *c, uint32_t capacity, uint32_t ttl_s,
 	c->key[1] = key[1];
 	c->random = key[0] ^ key[1] ^ 0x9e3779b97f4a7c15ull;
 	c->limbo = limbo;
-	c->entries = calloc(capacity, sizeof(*c->entries));
+	c->entries = aligned_alloc(32, capacity * sizeof(*c->entries));
+	c->kept = calloc(capacity, sizeof(*c->kept));
+	c->undecided = malloc(capacity * sizeof(*c->undecided));
 	c->dense = malloc(capacity * sizeof(*c->dense));
 	c->place = calloc(capacity, sizeof(*c->place));
 	c->born = calloc(capacity, sizeof(*c->born));
 	c->slots = aligned_alloc(64, (size_t)buckets * WAYS * sizeof(*c->slots));
-	if (!c->entries || !c->dense || !c->place || !c->born || !c->slots) {
+	if (c->entries)
+		memset(c->entries, 0, capacity * sizeof(*c->entries));
+	if (!c->entries || !c->kept || !c->undecided || !c->dense || !c->place || !c->born ||
+		!c->slots) {
 		sl_coords_fini(c);
 		return -ENOMEM;
 	}
@@ -48,6 +53,8 @@ void sl_coords_fini(struct sl_coords *c)
 	for (uint32_t i = 0; c->entries && i < c->capacity; i++)
 		free((void *)(uintptr_t)c->entries[i].data);
 	free(c->entries);
+	free(c->kept);
+	free(c->undecided);
 	free(c->dense);
 	free(c->place);
 	free(c->born);
@@ -60,6 +67,12 @@ static uint32_t *bucket(const struct sl_coords *c, uint64_t hash, unsigned which
 	uint32_t b = (uint32_t)(which ? hash >> 28 : hash) & c->bucket_mask;
 
 	return c->slots + (size_t)b * WAYS;
+}
+
+void sl_coords_prefetch(const struct sl_coords *c, uint64_t hash)
+{
+	__builtin_prefetch(bucket(c, hash, 0));
+	__builtin_prefetch(bucket(c, hash, 1));
 }
 
 static uint32_t tag_of(uint64_t hash)
@@ -115,6 +128,27 @@ const struct sl_coord_data *sl_coords_lookup(const struct sl_coords *c,
 	return d && sl_node_same(&d->key, (const struct sl_node_addr *)key) ? d : NULL;
 }
 
+void sl_coords_undecide(struct sl_coords *c, uint32_t id)
+{
+	struct sl_coord_kept *k = &c->kept[id];
+
+	/* Before the serial: who sees the new one does not see the former answer. */
+	__atomic_store_n(&c->entries[id].hop, SL_COORD_HOP_UNDECIDED, __ATOMIC_RELAXED);
+	k->rule = SL_COORD_UNDECIDED;
+	if (!k->listed)
+		c->undecided[c->undecided_count++] = id;
+	k->listed = 1;
+}
+
+uint32_t sl_coords_id(const struct sl_coords *c, const struct sl_node_addr *key)
+{
+	const struct sl_coord_data *d;
+	uint32_t id;
+
+	return find_slot(c, key->bytes, sl_node_hash(key->bytes, c->key), &id, &d) ? id
+										   : SL_COORD_NONE;
+}
+
 static void entry_drop(struct sl_coords *c, uint32_t id)
 {
 	struct sl_coord_entry *e = &c->entries[id];
@@ -125,6 +159,8 @@ static void entry_drop(struct sl_coords *c, uint32_t id)
 
 	if (slot)
 		__atomic_store_n(slot, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->hop, SL_COORD_HOP_UNDECIDED, __ATOMIC_RELAXED);
+	c->kept[id].rule = SL_COORD_FREE;
 	__atomic_store_n(&e->data, NULL, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->serial, e->serial + 1, __ATOMIC_RELEASE);
 	c->dense[at] = last;
@@ -259,7 +295,10 @@ int sl_coords_insert(struct sl_coords *c, const struct sl_node_addr *key, const 
 		slot = free_slot(c, hash, now_s);
 		id = c->dense[c->count];
 		c->place[id] = c->count++;
+		if (id >= c->high)
+			c->high = id + 1;
 	}
+	sl_coords_undecide(c, id);
 	c->born[id] = ++c->order;
 	__atomic_store_n(&c->entries[id].used_s, now_s, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->entries[id].data, d, __ATOMIC_RELEASE);
@@ -362,7 +401,8 @@ bool sl_coords_work(struct sl_coords *c, uint32_t budget, bool expire, uint32_t 
 
 size_t sl_coords_bytes(const struct sl_coords *c)
 {
-	size_t n = (size_t)c->capacity * (sizeof(*c->entries) + 3 * sizeof(uint32_t)) +
+	size_t n = (size_t)c->capacity *
+			   (sizeof(*c->entries) + sizeof(*c->kept) + 4 * sizeof(uint32_t)) +
 		   ((size_t)c->bucket_mask + 1) * WAYS * sizeof(*c->slots);
 
 	for (uint32_t i = 0; i < c->count; i++)

@@ -68,27 +68,19 @@ int sl_filter_matrix_init(struct sl_filter_matrix *m, uint32_t max_peers)
 	m->words = (max_peers + 63) / 64;
 	/* calloc: pages that no filter touches stay unbacked. */
 	m->rows = calloc((size_t)SL_FILTER_BITS * m->words, sizeof(*m->rows));
-	m->row_epoch = calloc(SL_FILTER_BITS, sizeof(*m->row_epoch));
-	if (!m->rows || !m->row_epoch) {
-		sl_filter_matrix_fini(m);
-		return -ENOMEM;
-	}
-	return 0;
+	return m->rows ? 0 : -ENOMEM;
 }
 
 void sl_filter_matrix_fini(struct sl_filter_matrix *m)
 {
 	free(m->rows);
-	free(m->row_epoch);
 	m->rows = NULL;
-	m->row_epoch = NULL;
 }
 
-uint32_t sl_filter_matrix_set(struct sl_filter_matrix *m, uint32_t id,
-	const uint8_t from[SL_FILTER_BYTES], const uint8_t to[SL_FILTER_BYTES], uint32_t epoch)
+void sl_filter_matrix_set(struct sl_filter_matrix *m, uint32_t id,
+	const uint8_t from[SL_FILTER_BYTES], const uint8_t to[SL_FILTER_BYTES])
 {
 	const uint64_t mask = 1ull << (id % 64);
-	uint32_t touched = 0;
 
 	for (uint32_t i = 0; i < SL_FILTER_BYTES; i += 8) {
 		uint64_t diff = sl_get64(from + i) ^ sl_get64(to + i);
@@ -101,9 +93,6 @@ uint32_t sl_filter_matrix_set(struct sl_filter_matrix *m, uint32_t id,
 			/* One writer: load and store need not be one operation. */
 			__atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) ^ mask,
 				__ATOMIC_RELAXED);
-			__atomic_store_n(&m->row_epoch[bit], epoch, __ATOMIC_RELAXED);
-			touched++;
 		}
 	}
-	return touched;
 }

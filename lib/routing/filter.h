@@ -10,8 +10,7 @@
  * (relaxed stores), workers read words (relaxed). A reader may see some bits of a peer's old filter
  * and some of its new one. That is sound: a destination in both filters has its bits set
  * throughout; one in neither may be claimed for a moment, which is what a filter may do anyhow, and
- * the hop rule (strictly closer) does not rest on filters. Each row remembers the epoch of its last
- * change, so that a remembered answer is given up only when one of its own five rows changed.
+ * the hop rule (strictly closer) does not rest on filters.
  */
 #include "../overlay/sl_wire.h"
 
@@ -36,17 +35,15 @@ double sl_filter_fpr(uint32_t count, unsigned hashes);
 double sl_filter_estimate(uint32_t count, unsigned hashes, double max_fpr);
 
 struct sl_filter_matrix {
-	uint32_t words;	     /* of 64 peers, per row */
-	uint32_t *row_epoch; /* SL_FILTER_BITS; control writes, workers read (relaxed) */
-	uint64_t *rows;	     /* SL_FILTER_BITS * words; control writes, workers read (relaxed) */
+	uint32_t words; /* of 64 peers, per row */
+	uint64_t *rows; /* SL_FILTER_BITS * words; control writes, workers read (relaxed) */
 };
 
 int sl_filter_matrix_init(struct sl_filter_matrix *m, uint32_t max_peers) SL_MUST_CHECK;
 void sl_filter_matrix_fini(struct sl_filter_matrix *m);
-/* Turns column `id` from the filter `from` into `to`; rows touched get `epoch`. Returns the rows
- * touched. */
-uint32_t sl_filter_matrix_set(struct sl_filter_matrix *m, uint32_t id,
-	const uint8_t from[SL_FILTER_BYTES], const uint8_t to[SL_FILTER_BYTES], uint32_t epoch);
+/* Turns column `id` from the filter `from` into `to`. */
+void sl_filter_matrix_set(struct sl_filter_matrix *m, uint32_t id,
+	const uint8_t from[SL_FILTER_BYTES], const uint8_t to[SL_FILTER_BYTES]);
 
 static inline const uint64_t *sl_filter_row(const struct sl_filter_matrix *m, uint32_t bit)
 {

@@ -74,9 +74,10 @@ void sl_router_for_each_route(const struct sl_router *r, uint32_t max, sl_route_
 	for (uint32_t i = 0; i < r->coords.count && max; i++) {
 		const struct sl_coord_entry *e = &r->coords.entries[r->coords.dense[i]];
 		const struct sl_coord_data *d = e->data;
-		uint32_t used_s = __atomic_load_n(&e->used_s, __ATOMIC_RELAXED), direct;
+		uint32_t used_s = __atomic_load_n(&e->used_s, __ATOMIC_RELAXED);
 		const struct sl_fib *f = r->ref.current;
 		struct sl_route_info info;
+		struct sl_fib_answer a;
 
 		if (sl_coord_expired(&r->coords, used_s, now_s))
 			continue;
@@ -85,18 +86,12 @@ void sl_router_for_each_route(const struct sl_router *r, uint32_t max, sl_route_
 			.root = d->path[0],
 			.age_s = now_s - d->learned_s,
 			.idle_s = (int32_t)(now_s - used_s) > 0 ? now_s - used_s : 0};
-		/* The parts of the decision, not the whole: looking on must not renew the entry. */
-		direct = sl_fib_direct(
-			f->body, d->key.bytes, sl_node_hash(d->key.bytes, r->coords.key));
-		if (direct == SL_FIB_NO_PEER)
-			direct = sl_fib_by_filter(f, d);
-		if (direct == SL_FIB_NO_PEER)
-			direct = sl_fib_by_tree(f->body, d);
-		info.hop = (struct sl_hop){.peer_id = direct, .kind = SL_HOP_NO_ROUTE};
-		if (direct != SL_FIB_NO_PEER) {
-			info.hop.kind = SL_HOP_PEER;
-			info.hop.mtu = f->body->peers[direct].mtu;
-			info.hop.congested = f->body->peers[direct].congested | f->body->congested;
+		/* Not sl_fib_decide(): looking on must not renew the entry. */
+		sl_fib_route(f, d, sl_node_hash(d->key.bytes, r->coords.key), &a);
+		info.hop = (struct sl_hop){.peer_id = a.peer_id, .kind = a.kind};
+		if (a.kind == SL_HOP_PEER) {
+			info.hop.mtu = f->body->peers[a.peer_id].mtu;
+			info.hop.congested = f->body->peers[a.peer_id].congested | f->body->congested;
 		}
 		fn(arg, &info);
 		max--;

@@ -22,7 +22,8 @@ uint32_t sl_fib_direct(
 	}
 }
 
-bool sl_fib_claims(const struct sl_fib *f, uint32_t id, const struct sl_coord_data *d)
+/* Does the filter of peer `id` claim the destination, as the matrix has it now? */
+static bool claims_one(const struct sl_fib *f, uint32_t id, const struct sl_coord_data *d)
 {
 	uint32_t k = f->body->peers[id].hashes;
 
@@ -44,14 +45,13 @@ static uint64_t odd_claims(const struct sl_fib *f, const struct sl_coord_data *d
 		uint32_t b = (uint32_t)__builtin_ctzll(left);
 
 		left &= left - 1;
-		if (sl_fib_claims(f, w * 64 + b, d))
+		if (claims_one(f, w * 64 + b, d))
 			claims |= 1ull << b;
 	}
 	return claims;
 }
 
-/* Is (distance, address) of p better than that of the best so far? */
-static bool nearer(const struct sl_fib_peer *p, uint32_t distance, const struct sl_fib_peer *best,
+bool sl_fib_nearer(const struct sl_fib_peer *p, uint32_t distance, const struct sl_fib_peer *best,
 	uint32_t best_distance)
 {
 	if (distance != best_distance)
@@ -81,7 +81,7 @@ static uint32_t best_of_word(const struct sl_fib_body *b, const struct sl_coord_
 		if (distance >= own)
 			continue;
 		if (b->costs[id] < best_cost ||
-			nearer(p, distance, &b->peers[best], *best_distance)) {
+			sl_fib_nearer(p, distance, &b->peers[best], *best_distance)) {
 			best = id;
 			best_cost = b->costs[id];
 			*best_distance = distance;
@@ -90,12 +90,14 @@ static uint32_t best_of_word(const struct sl_fib_body *b, const struct sl_coord_
 	return best;
 }
 
-uint32_t sl_fib_by_filter(const struct sl_fib *f, const struct sl_coord_data *d)
+uint32_t sl_fib_by_filter(
+	const struct sl_fib *f, const struct sl_coord_data *d, uint32_t own, uint32_t *distance)
 {
 	const struct sl_fib_body *b = f->body;
-	const uint32_t own = sl_path_distance(b->path, b->path_len, d->path, d->len);
 	const uint64_t *row[SL_FILTER_HASHES];
-	uint32_t best = SL_FIB_NO_PEER, best_distance = 0;
+	uint32_t best = SL_FIB_NO_PEER;
+
+	*distance = 0;
 
 	for (unsigned i = 0; i < SL_FILTER_HASHES; i++)
 		row[i] = sl_filter_row(f->matrix, sl_filter_bit(&d->hash, i));
@@ -106,7 +108,7 @@ uint32_t sl_fib_by_filter(const struct sl_fib *f, const struct sl_coord_data *d)
 			claims &= __atomic_load_n(row[i] + w, __ATOMIC_RELAXED);
 		if (b->has_odd)
 			claims = (claims & ~b->odd[w]) | odd_claims(f, d, w);
-		best = best_of_word(b, d, w, claims, own, best, &best_distance);
+		best = best_of_word(b, d, w, claims, own, best, distance);
 	}
 	return best;
 }
@@ -124,7 +126,7 @@ static uint32_t by_tree_plainly(
 		if (!p->path)
 			continue;
 		dist = sl_path_distance(p->path, p->path_len, d->path, d->len);
-		if (best == SL_FIB_NO_PEER || nearer(p, dist, &b->peers[best], *distance)) {
+		if (best == SL_FIB_NO_PEER || sl_fib_nearer(p, dist, &b->peers[best], *distance)) {
 			best = id;
 			*distance = dist;
 		}
@@ -157,7 +159,7 @@ static uint32_t by_prefix(
 			break; /* and so nobody has a longer one */
 		dist = e->path_len + d->len - 2 * s;
 		if (best == SL_FIB_NO_PEER ||
-			nearer(&b->peers[e->peer - 1], dist, &b->peers[best], *distance)) {
+			sl_fib_nearer(&b->peers[e->peer - 1], dist, &b->peers[best], *distance)) {
 			best = e->peer - 1u;
 			*distance = dist;
 		}
@@ -165,53 +167,78 @@ static uint32_t by_prefix(
 	return best;
 }
 
-uint32_t sl_fib_by_tree(const struct sl_fib_body *b, const struct sl_coord_data *d)
+uint32_t sl_fib_by_tree(const struct sl_fib_body *b, const struct sl_coord_data *d, uint32_t own,
+	uint32_t *distance)
 {
-	const uint32_t own = sl_path_distance(b->path, b->path_len, d->path, d->len);
-	uint32_t best, distance = 0;
+	uint32_t best;
 
+	*distance = SL_DISTANCE_INFINITE;
 	if (own == SL_DISTANCE_INFINITE)
 		return SL_FIB_NO_PEER;
-	best = by_prefix(b, d, &distance);
+	best = by_prefix(b, d, distance);
 	/* The index knows hashes: the winner is looked at. */
-	if (best != SL_FIB_NO_PEER && distance != sl_path_distance(b->peers[best].path,
-							  b->peers[best].path_len, d->path, d->len))
-		best = by_tree_plainly(b, d, &distance);
-	if (best == SL_FIB_NO_PEER || distance >= own || !b->peers[best].can_send)
+	if (best != SL_FIB_NO_PEER && *distance != sl_path_distance(b->peers[best].path,
+							   b->peers[best].path_len, d->path, d->len))
+		best = by_tree_plainly(b, d, distance);
+	if (best == SL_FIB_NO_PEER || *distance >= own || !b->peers[best].can_send)
 		return SL_FIB_NO_PEER;
 	return best;
+}
+
+/* The steps that need no coordinates. True when one of them answers. */
+static bool route_nearby(const struct sl_fib *f, const uint8_t dest[SL_NODE_ADDR_BYTES],
+	uint64_t hash, struct sl_fib_answer *a)
+{
+	a->rule = SL_COORD_DIRECT;
+	a->own = a->distance = 0;
+	if (sl_node_same(&f->body->self, (const struct sl_node_addr *)dest)) {
+		a->kind = SL_HOP_LOCAL;
+		a->peer_id = SL_FIB_NO_PEER;
+		return true;
+	}
+	a->kind = SL_HOP_PEER;
+	a->peer_id = sl_fib_direct(f->body, dest, hash);
+	return a->peer_id != SL_FIB_NO_PEER;
+}
+
+static void route_far(const struct sl_fib *f, const struct sl_coord_data *d, struct sl_fib_answer *a)
+{
+	const struct sl_fib_body *b = f->body;
+
+	a->own = sl_path_distance(b->path, b->path_len, d->path, d->len);
+	a->rule = SL_COORD_BY_FILTER;
+	a->peer_id = sl_fib_by_filter(f, d, a->own, &a->distance);
+	if (a->peer_id != SL_FIB_NO_PEER)
+		return;
+	a->rule = SL_COORD_BY_TREE;
+	a->peer_id = sl_fib_by_tree(b, d, a->own, &a->distance);
+	if (a->peer_id != SL_FIB_NO_PEER)
+		return;
+	a->rule = SL_COORD_NO_ROUTE;
+	a->kind = SL_HOP_NO_ROUTE;
+}
+
+void sl_fib_route(const struct sl_fib *f, const struct sl_coord_data *d, uint64_t hash,
+	struct sl_fib_answer *a)
+{
+	if (!route_nearby(f, d->key.bytes, hash, a))
+		route_far(f, d, a);
 }
 
 void sl_fib_decide(const struct sl_fib *f, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash,
 	uint32_t now_s, struct sl_fib_answer *a)
 {
 	const struct sl_coord_data *d;
+	uint32_t id, serial;
 
-	a->coord_id = SL_COORD_NONE;
-	a->coord_serial = 0;
-	a->by_tree = false;
-	a->kind = SL_HOP_PEER;
-	if (sl_node_same(&f->body->self, (const struct sl_node_addr *)dest)) {
-		a->kind = SL_HOP_LOCAL;
-		a->peer_id = SL_FIB_NO_PEER;
+	if (route_nearby(f, dest, hash, a))
 		return;
-	}
-	a->peer_id = sl_fib_direct(f->body, dest, hash);
-	if (a->peer_id != SL_FIB_NO_PEER)
-		return;
-	d = sl_coords_lookup(f->coords, dest, hash, now_s, &a->coord_id, &a->coord_serial);
+	d = sl_coords_lookup(f->coords, dest, hash, now_s, &id, &serial);
 	if (!d) {
-		a->coord_id = SL_COORD_NONE;
 		a->kind = SL_HOP_NO_COORDS;
 		return;
 	}
 	/* A hit renews the entry even when no route comes of it (section 7, step 3). */
-	sl_coord_use(f->coords, a->coord_id, now_s);
-	a->peer_id = sl_fib_by_filter(f, d);
-	if (a->peer_id == SL_FIB_NO_PEER) {
-		a->peer_id = sl_fib_by_tree(f->body, d);
-		a->by_tree = true;
-	}
-	if (a->peer_id == SL_FIB_NO_PEER)
-		a->kind = SL_HOP_NO_ROUTE;
+	sl_coord_use(f->coords, id, now_s);
+	route_far(f, d, a);
 }

@@ -9,10 +9,8 @@
  * to: those are the router's own, changed in place under the rules of their headers, and live as
  * long as the router.
  *
- * Epochs number the snapshots. What a worker remembers carries the epoch it was made (or last
- * confirmed) in; what has changed since is told by: `floor` (own coordinates changed: everything up
- * to it is void), the last changes of peers' coordinates, the matrix's row epochs, the coordinate
- * entry's serial.
+ * Epochs number the snapshots. What follows from a new one for destinations whose next hop is
+ * already decided is control's to find out (answers.h).
  */
 #include "coords.h"
 #include "filter.h"
@@ -29,6 +27,7 @@ struct sl_fib_peer {
 	uint8_t can_send; /* false only in tests: an active peer can always send (section 7) */
 	uint8_t congested;
 	uint8_t hashes; /* of its filter: 5, or what it announced */
+	uint16_t life;	/* differs between peers that had this id one after the other */
 } __attribute__((aligned(64)));
 
 /* The best peer below a common prefix of paths: what the tree rule needs, without asking every
@@ -68,21 +67,11 @@ struct sl_fib_body {
 	bool congested; /* this node itself */
 };
 
-#define SL_FIB_RECENT 32
-struct sl_fib_change {
-	uint32_t epoch;
-	uint32_t peer_id;
-};
-
 struct sl_fib {
 	const struct sl_fib_body *body;
 	const struct sl_filter_matrix *matrix;
 	const struct sl_coords *coords;
-	uint32_t epoch; /* of this snapshot; the first is 2, so that 0 and 1 are older than any */
-	uint32_t floor; /* answers confirmed at or before this are void */
-	uint32_t recent_count;
-	struct sl_fib_change
-		recent[SL_FIB_RECENT]; /* peers whose coordinates changed after floor */
+	uint32_t epoch; /* of this snapshot; the first is 2 */
 };
 
 #define SL_FIB_NO_PEER UINT32_MAX
@@ -90,20 +79,31 @@ struct sl_fib {
 /* Peer id of an adjacent node, or SL_FIB_NO_PEER. */
 uint32_t sl_fib_direct(
 	const struct sl_fib_body *b, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash);
-/* 7.1 and 7.2; SL_FIB_NO_PEER when nobody is closer. d: the destination's coordinates. */
-uint32_t sl_fib_by_filter(const struct sl_fib *f, const struct sl_coord_data *d);
-uint32_t sl_fib_by_tree(const struct sl_fib_body *b, const struct sl_coord_data *d);
-/* Does the filter of peer `id` claim the destination, as the matrix has it now? */
-bool sl_fib_claims(const struct sl_fib *f, uint32_t id, const struct sl_coord_data *d);
+/*
+ * 7.1 and 7.2; SL_FIB_NO_PEER when nobody is closer. d: the destination's coordinates, own: our
+ * distance to it; *distance: that of the peer (by tree: of the nearest one, even if it is not
+ * taken).
+ */
+uint32_t sl_fib_by_filter(const struct sl_fib *f, const struct sl_coord_data *d, uint32_t own,
+	uint32_t *distance);
+uint32_t sl_fib_by_tree(const struct sl_fib_body *b, const struct sl_coord_data *d, uint32_t own,
+	uint32_t *distance);
+/* Is (distance, address) of p the better one? */
+bool sl_fib_nearer(const struct sl_fib_peer *p, uint32_t distance, const struct sl_fib_peer *best,
+	uint32_t best_distance);
 
 struct sl_fib_answer {
 	uint32_t peer_id; /* SL_HOP_PEER */
 	uint8_t kind;	  /* enum sl_hop_kind */
-	bool by_tree;
-	uint32_t coord_id; /* SL_COORD_NONE when coordinates had no part in it */
-	uint32_t coord_serial;
+	uint8_t rule;	  /* enum sl_coord_rule: how it came about */
+	/* By filter, by tree or no route: */
+	uint32_t own, distance; /* ours; the peer's */
 };
-/* All of section 7. hash: sl_node_hash() of dest with the cache's key. */
+/* Of a destination whose coordinates are known. hash: sl_node_hash() of its address, the cache's
+ * key. */
+void sl_fib_route(const struct sl_fib *f, const struct sl_coord_data *d, uint64_t hash,
+	struct sl_fib_answer *a);
+/* All of section 7; renews the coordinates it finds. */
 void sl_fib_decide(const struct sl_fib *f, const uint8_t dest[SL_NODE_ADDR_BYTES], uint64_t hash,
 	uint32_t now_s, struct sl_fib_answer *a);
 

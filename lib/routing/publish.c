@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #define COSTS_INTERVAL 20 /* publish intervals */
+#define SETTLE_UNITS 2048u /* of answers, after each event; the tick does more */
 
 struct room {
 	uint8_t *base;
@@ -53,11 +54,14 @@ void sl_publish_peer(struct sl_router *r, const struct sl_route_peer *p)
 		.up = 1,
 		.can_send = p->can_send,
 		.congested = bad_link,
-		.hashes = p->has_filter ? p->filter_hashes : SL_FILTER_HASHES};
+		.hashes = p->has_filter ? p->filter_hashes : SL_FILTER_HASHES,
+		.life = (uint16_t)p->life};
 }
 
 void sl_publish_peer_gone(struct sl_router *r, uint32_t id)
 {
+	sl_answers_peer(r, id, true);
+	sl_answers_adjacent(r, &r->shadow[id].addr);
 	memset(&r->shadow[id], 0, sizeof(r->shadow[id]));
 }
 
@@ -222,37 +226,23 @@ static struct sl_fib_body *body_create(
 	return body;
 }
 
-/* A peer's coordinates changed: answers through it, or for what its filter claims, are to be made
- * anew. */
-static void note_change(struct sl_router *r, uint32_t id, uint32_t epoch)
+/* What answers that are decided already have to be taken over. */
+static void note_changes(struct sl_router *r)
 {
-	struct sl_fib_change *c = &r->recent[r->recent_next];
-
-	if (r->recent_count == SL_FIB_RECENT)
-		r->recent_floor = c->epoch; /* what is forgotten voids all that is as old */
-	else
-		r->recent_count++;
-	c->epoch = epoch;
-	c->peer_id = id;
-	r->recent_next = (r->recent_next + 1) % SL_FIB_RECENT;
-}
-
-static void note_changes(struct sl_router *r, uint32_t epoch)
-{
-	if (r->own_path_dirty) {
-		r->recent_floor = epoch - 1;
-		r->recent_count = r->recent_next = 0;
-	}
-	for (uint32_t i = 0; r->index_dirty && i < r->active_count; i++) {
+	if (r->own_path_dirty)
+		sl_answers_own_path(r);
+	r->own_path_dirty = false;
+	for (uint32_t i = 0; i < r->active_count; i++) {
 		struct sl_route_peer *p = r->active[i];
 
-		if (!p->path_dirty)
-			continue;
-		p->path_dirty = false;
-		if (!r->own_path_dirty)
-			note_change(r, p->id, epoch);
+		if (r->index_dirty && p->path_dirty) {
+			p->path_dirty = false;
+			sl_answers_peer(r, p->id, true);
+			sl_answers_adjacent(r, &p->addr);
+		} else if (p->column_dirty) {
+			sl_answers_peer(r, p->id, false);
+		}
 	}
-	r->own_path_dirty = false;
 }
 
 void sl_publish_column(struct sl_router *r, struct sl_route_peer *p)
@@ -271,7 +261,7 @@ void sl_publish_column(struct sl_router *r, struct sl_route_peer *p)
 	p->column_dirty = true;
 }
 
-static void columns_update(struct sl_router *r, uint32_t epoch)
+static void columns_update(struct sl_router *r)
 {
 	for (uint32_t i = 0; i < r->dirty_column_count; i++) {
 		struct sl_route_peer *p = r->peers[r->dirty_columns[i]];
@@ -279,7 +269,7 @@ static void columns_update(struct sl_router *r, uint32_t epoch)
 		if (!p || !p->column_dirty)
 			continue; /* gone since; another may have the id */
 		p->column_dirty = false;
-		sl_filter_matrix_set(&r->matrix, p->id, p->column, p->filter, epoch);
+		sl_filter_matrix_set(&r->matrix, p->id, p->column, p->filter);
 		memcpy(p->column, p->filter, SL_FILTER_BYTES);
 	}
 	r->dirty_column_count = 0;
@@ -318,15 +308,16 @@ int sl_publish(struct sl_router *r)
 		free(f);
 		return -ENOMEM;
 	}
-	note_changes(r, epoch);
-	columns_update(r, epoch);
+	if (r->index_dirty || r->columns_dirty || r->own_path_dirty) {
+		note_changes(r);
+		sl_answers_published(r);
+	}
+	columns_update(r);
+	r->answers.costs_changed |= body != NULL;
 	*f = (struct sl_fib){.body = body ? body : old->body,
 		.matrix = &r->matrix,
 		.coords = &r->coords,
-		.epoch = epoch,
-		.floor = r->recent_floor,
-		.recent_count = r->recent_count};
-	memcpy(f->recent, r->recent, sizeof(f->recent));
+		.epoch = epoch};
 	r->epoch = epoch;
 	r->body_dirty = r->costs_dirty = r->columns_dirty = false;
 	if (index)
@@ -372,12 +363,15 @@ void sl_publish_unload(struct sl_router *r)
 
 void sl_router_settle(struct sl_router *r)
 {
-	uint64_t at;
+	uint64_t at, answers_at;
 
 	if (r->now_us >= sl_publish_due(r))
 		(void)sl_publish(r); /* out of memory: still due, tried at the next tick */
+	answers_at = sl_answers_work(r, SETTLE_UNITS);
 	sl_limbo_flush(&r->limbo);
 	at = sl_publish_due(r);
+	if (answers_at < at)
+		at = answers_at;
 	if (r->coords.count && r->expiry_us < at)
 		at = r->expiry_us;
 	if (at < r->due_us)

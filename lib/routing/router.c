@@ -213,6 +213,7 @@ struct sl_router *sl_router_create(const struct sl_router_config *config,
 	r->filter_sequence = first_sequence(r) - 1;
 	r->merge_version = 1;
 	r->epoch = 1;
+	sl_answers_init(&r->answers, now_us);
 	sl_tree_start(r, sl_identity_addr(identity), first_sequence(r));
 	rc = sl_publish(r);
 	if (rc)
@@ -308,8 +309,8 @@ static void remove_peer(struct sl_router *r, struct sl_route_peer *p)
 	last->place = p->place;
 	r->active_count--;
 	r->peers[p->id] = NULL;
-	/* The column is somebody else's next: emptied under the epoch of the snapshot to come. */
-	sl_filter_matrix_set(&r->matrix, p->id, p->column, empty, r->epoch + 1);
+	/* The column is somebody else's next. */
+	sl_filter_matrix_set(&r->matrix, p->id, p->column, empty);
 	sl_publish_peer_gone(r, p->id);
 	/* Snapshots until the next refer to its path. */
 	sl_route_path_retire(r, p->route);
@@ -503,6 +504,10 @@ uint64_t sl_router_tick(struct sl_router *r, uint64_t now_us)
 	at = sl_quest_tick(r);
 	next = at < next ? at : next;
 	at = coords_tick(r);
+	next = at < next ? at : next;
+	at = sl_answers_age(r);
+	next = at < next ? at : next;
+	at = sl_answers_work(r, 0);
 	next = at < next ? at : next;
 	/* What the ticks woke was theirs, and is in `next`. */
 	r->due_us = next;

@@ -7,6 +7,7 @@
  *	tree.c		declarations in and out, parent selection
  *	announce.c	FilterAnnounce in and out, what is merged for whom
  *	publish.c	snapshots for the workers
+ *	answers.c	next hops decided ahead, for each known destination
  *	lookup.c	requests and responses of others
  *	quest.c		lookups of our own
  *	datagram.c	datagrams that control handles, error signals
@@ -17,6 +18,7 @@
  */
 #include "../overlay/sl_bucket.h"
 #include "../overlay/sl_log.h"
+#include "answers.h"
 #include "filter.h"
 #include "limbo.h"
 #include "nexthop.h"
@@ -162,9 +164,9 @@ struct sl_router {
 	uint64_t due_us;  /* a tick before this has nothing to do */
 	uint64_t scan_us; /* last tick that looked at all peers */
 	uint32_t epoch;
-	uint32_t recent_next, recent_count, recent_floor;
-	struct sl_fib_change recent[SL_FIB_RECENT];
 	bool congested;
+
+	struct sl_answers answers;
 
 	struct sl_recent *recent_lookups;
 	struct sl_quest *quests;

@@ -10,8 +10,10 @@
  * workers read without locks. Control publishes snapshots with a release store; a worker loads the pointer once per burst
  * (acquire) and uses it until it reports quiescent. Old snapshots are reclaimed through the router's callback.
  *
- * What a worker remembers of answers (struct sl_hop_cache, its own, per destination) is valid for one generation of
- * the snapshot and for as long as the destination's coordinates are the ones it was computed from.
+ * Where each known destination goes is decided ahead by control and stands with its coordinates: workers read it, and
+ * a change in the mesh costs them nothing. After a change it is what was right before for as long as control needs to
+ * go through all destinations (milliseconds; docs/routing.md). What a worker remembers (struct sl_hop_cache, its own)
+ * is only where a destination's coordinates are found.
  */
 #include "../crypto/sl_identity.h"
 
@@ -44,12 +46,14 @@ struct sl_fib_ref {
 /* One per worker. entries is rounded up to a power of two. NULL and errno. */
 struct sl_hop_cache *sl_hop_cache_create(uint32_t entries) SL_MUST_CHECK;
 void sl_hop_cache_destroy(struct sl_hop_cache *c);
-/* Answers that were not remembered and had to be made. Written by its worker, read by anyone (relaxed). */
+/* Destinations that were not remembered; next hops that had to be decided here. Written by its worker, read by anyone
+ * (relaxed). */
 uint64_t sl_hop_cache_misses(const struct sl_hop_cache *c);
+uint64_t sl_hop_cache_decided(const struct sl_hop_cache *c);
 
 /*
  * Next hops of n destinations (16 bytes each, any alignment). now_s: the router's clock in seconds (monotonic us /
- * 1000000). A coordinate cache hit refreshes that entry's last use. cache NULL = compute each one.
+ * 1000000). A coordinate cache hit refreshes that entry's last use. cache NULL = decide each one.
  */
 void sl_fib_lookup(const struct sl_fib *fib, struct sl_hop_cache *cache, const uint8_t *const *dest,
 	struct sl_hop *hops, unsigned n, uint32_t now_s);

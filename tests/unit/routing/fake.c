@@ -88,7 +88,7 @@ struct sl_route_peer *fake_peer(struct fake *f, uint32_t id, unsigned x)
 	link = &r->by_addr[(uint32_t)sl_node_hash(p->addr.bytes, r->key) & r->by_addr_mask];
 	p->hash_next = *link;
 	*link = p;
-	r->index_dirty = r->body_dirty = true;
+	p->path_dirty = r->index_dirty = r->body_dirty = true;
 	sl_publish_peer(r, p);
 	sl_router_settle(r);
 	return p;

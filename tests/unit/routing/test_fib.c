@@ -98,7 +98,7 @@ static int64_t plain_hop(
 	if (memcmp(dest, &r->tree.self, 16) == 0)
 		return -SL_HOP_LOCAL;
 	for (uint32_t i = 0; i < r->active_count; i++)
-		if (memcmp(&r->active[i]->addr, dest, 16) == 0)
+		if (memcmp(&r->active[i]->addr, dest, 16) == 0 && r->active[i]->can_send)
 			return r->active[i]->id;
 	if (!coords)
 		return -SL_HOP_NO_COORDS;
@@ -106,7 +106,7 @@ static int64_t plain_hop(
 	for (uint32_t i = 0; i < r->active_count; i++) {
 		const struct sl_route_peer *p = r->active[i];
 
-		if (!p->has_tree || !plain_claims(p, dest))
+		if (!p->has_tree || !p->can_send || !plain_claims(p, dest))
 			continue;
 		n = node_first(path, p->path, p->path_len);
 		d = plain_distance(path, n, coords->at, coords->len);
@@ -136,7 +136,8 @@ static int64_t plain_hop(
 			best_distance = d;
 		}
 	}
-	return best && best_distance < mine ? (int64_t)best->id : -SL_HOP_NO_ROUTE;
+	/* Whether it can send is asked of the nearest only (7.2). */
+	return best && best_distance < mine && best->can_send ? (int64_t)best->id : -SL_HOP_NO_ROUTE;
 }
 
 /* --- random worlds
@@ -149,6 +150,7 @@ struct world {
 	struct fake *f;
 	struct place places[PLACES];
 	bool cached[PLACES];
+	bool costs_stay, own_moves;
 };
 
 static void give_path(struct world *w, uint32_t id, const struct place *p)
@@ -201,9 +203,34 @@ static void set_addr(struct world *w, uint32_t id, const struct sl_node_addr *ad
 	link = &r->by_addr[(uint32_t)sl_node_hash(addr->bytes, r->key) & r->by_addr_mask];
 	p->hash_next = *link;
 	*link = p;
-	r->index_dirty = r->body_dirty = true;
+	p->path_dirty = r->index_dirty = r->body_dirty = true;
 	sl_publish_peer(r, p);
 	sl_router_settle(r);
+}
+
+/* Our own coordinates: somewhere else in the world. */
+static void move_us(struct world *w)
+{
+	struct sl_tree *t = &w->f->r->tree;
+	struct place p = grow(w->places, PLACES);
+
+	t->len = (uint16_t)p.len;
+	for (unsigned i = 1; i < p.len; i++)
+		t->path[p.len - 1 - i] = p.at[i];
+	t->path[p.len - 1] = t->self;
+	w->f->r->own_path_dirty = w->f->r->body_dirty = true;
+	sl_router_settle(w->f->r);
+}
+
+/* Only tests do this: an active peer can send. */
+static void toggle_sending(struct world *w, uint32_t id)
+{
+	struct sl_route_peer *p = w->f->r->peers[id];
+
+	p->can_send = !p->can_send;
+	p->path_dirty = w->f->r->index_dirty = w->f->r->body_dirty = true;
+	sl_publish_peer(w->f->r, p);
+	sl_router_settle(w->f->r);
 }
 
 static void change(struct world *w)
@@ -212,8 +239,8 @@ static void change(struct world *w)
 	uint32_t id = (uint32_t)(sl_test_rand() % PEERS), n = (uint32_t)(sl_test_rand() % PLACES);
 	struct place p;
 
-	switch (sl_test_rand() % 8) {
-	case 0: /* a peer comes or goes; its place is one of the world's */
+	switch (sl_test_rand() % (w->costs_stay ? 33 : 40)) {
+	case 0 ... 4: /* a peer comes or goes; its place is one of the world's */
 		if (r->peers[id]) {
 			sl_router_peer_down(r, id, w->f->now_us);
 			break;
@@ -223,21 +250,18 @@ static void change(struct world *w)
 		fake_peer(w->f, id, 0);
 		set_addr(w, id, &w->places[n].at[0]);
 		break;
-	case 1: /* coordinates of a peer */
-	case 2:
+	case 5 ... 14: /* coordinates of a peer */
 		if (!r->peers[id])
 			break;
 		p = grow(w->places, PLACES);
 		p.at[0] = r->peers[id]->addr;
 		give_path(w, id, &p);
 		break;
-	case 3:
-	case 4:
+	case 15 ... 23:
 		if (r->peers[id])
 			give_filter(w, id);
 		break;
-	case 5: /* learned or learned anew, with other coordinates */
-	case 6:
+	case 24 ... 30: /* learned or learned anew, with other coordinates */
 		if (w->cached[n] && sl_test_rand() % 2) {
 			(void)sl_coords_remove(&r->coords, &w->places[n].at[0]);
 			w->cached[n] = false;
@@ -250,6 +274,14 @@ static void change(struct world *w)
 				     (uint32_t)(w->f->now_us / S)),
 			0);
 		w->cached[n] = true;
+		break;
+	case 31:
+		if (w->own_moves && sl_test_rand() % 4 == 0)
+			move_us(w);
+		break;
+	case 32:
+		if (r->peers[id] && (sl_test_rand() % 4 == 0 || !r->peers[id]->can_send))
+			toggle_sending(w, id);
 		break;
 	default: /* cost */
 		if (r->peers[id])
@@ -329,38 +361,147 @@ SL_TEST(fib, oracle)
 	}
 }
 
-/* What is remembered is never wrong after a change of coordinates, peers or filters. (Costs age: no
- * cost changes here.) */
+/* Control has been round: every answer is the one for what it knows now. */
+static void drain(struct world *w)
+{
+	struct sl_router *r = w->f->r;
+
+	sl_router_settle(r); /* the world puts coordinates into the cache behind its back */
+	for (unsigned turns = 0; r->answers.left || r->coords.undecided_count; turns++) {
+		w->f->now_us += 1000;
+		(void)sl_router_tick(r, w->f->now_us);
+		SL_ASSERT(turns < 10000);
+	}
+}
+
+static int64_t cached_hop(struct world *w, struct sl_hop_cache *cache, unsigned n)
+{
+	const uint8_t *dest = w->places[n].at[0].bytes;
+	struct sl_hop hop;
+
+	sl_fib_lookup(w->f->r->ref.current, cache, &dest, &hop, 1, (uint32_t)(w->f->now_us / S));
+	return hop.kind == SL_HOP_PEER ? (int64_t)hop.peer_id : -(int64_t)hop.kind;
+}
+
+/*
+ * What is decided ahead is never wrong once control has been round, whatever changed since and in
+ * how many snapshots: single changes, several, and more than the list of changes holds. The slices
+ * are short, so that snapshots come while control is on its way round. (Costs age: none changes
+ * here.)
+ */
 SL_TEST(fib, hop_cache_oracle)
 {
 	for (unsigned round = 0; round < 3; round++) {
 		struct world *w = world_create();
 		struct sl_hop_cache *cache = sl_hop_cache_create(
 			256); /* smaller than the world: entries are displaced */
+		struct sl_answers *a = &w->f->r->answers;
+		uint32_t own_moves = 0, own_epoch = a->own_epoch;
 
-		for (unsigned step = 0; step < 1200 && !sl_test_failed(); step++) {
+		w->costs_stay = true;
+		w->own_moves = round > 0;
+		a->slice = round == 2 ? 200 : 100000;
+		for (unsigned step = 0; step < 800 && !sl_test_failed(); step++) {
+			unsigned changes = 1 + (unsigned)(sl_test_rand() % 3);
 
-			for (unsigned tries = 0; tries < 3; tries++)
+			if (sl_test_rand() % 40 == 0)
+				changes = 40 + (unsigned)(sl_test_rand() % 120);
+			for (unsigned tries = 0; tries < changes; tries++) {
 				change(w);
-			for (uint32_t i = 0; i < w->f->r->active_count; i++)
-				if (w->f->r->active[i]->cost != 1.0) {
-					w->f->r->active[i]->cost = 1.0;
-					sl_publish_peer(w->f->r, w->f->r->active[i]);
-					w->f->r->body_dirty = true;
-					sl_router_settle(w->f->r);
-				}
-			w->f->now_us += 1000;
-			(void)sl_router_tick(w->f->r, w->f->now_us);
+				w->f->now_us += sl_test_rand() % 200;
+				if (sl_test_rand() % 4 == 0)
+					(void)sl_router_tick(w->f->r, w->f->now_us);
+			}
+			own_moves += own_epoch != a->own_epoch;
+			own_epoch = a->own_epoch;
+			drain(w);
 			for (unsigned k = 0; k < 30; k++)
 				compare(w, cache, (unsigned)(sl_test_rand() % PLACES));
+			if (step % 50 == 0)
+				for (unsigned n = 0; n < PLACES; n++)
+					compare(w, cache, n);
 		}
+		SL_EXPECT_GT(own_moves, round ? 10 : 2);
+		/* Most answers stood, and the worker decided hardly any. */
+		SL_EXPECT_GT(a->stood, a->decided);
+		printf("own coordinates changed %u times; %llu answers stood, %llu decided ahead, %llu of "
+		       "%llu here\n",
+			own_moves, (unsigned long long)a->stood, (unsigned long long)a->decided,
+			(unsigned long long)sl_hop_cache_decided(cache), 800ull * 30);
+		SL_EXPECT_EQ(sl_hop_cache_decided(cache), 0);
 		sl_hop_cache_destroy(cache);
 		fake_destroy(w->f);
 		free(w);
 	}
 }
 
-/* A cheaper way is found after some seconds at the latest. */
+/* Before control has been round, an answer is one that was right at some moment since the round
+ * before. */
+SL_TEST(fib, answers_of_a_moment_ago)
+{
+	enum { WATCHED = 24, MOMENTS = 40 };
+	struct world *w = world_create();
+	struct sl_hop_cache *cache = sl_hop_cache_create(4096);
+	uint64_t former = 0;
+
+	w->costs_stay = w->own_moves = true;
+	w->f->r->answers.slice = 60;
+	for (unsigned step = 0; step < 80 && !sl_test_failed(); step++) {
+		int64_t right[WATCHED][MOMENTS];
+		unsigned place[WATCHED], moments = 0;
+
+		drain(w);
+		for (unsigned i = 0; i < WATCHED; i++)
+			place[i] = (unsigned)(sl_test_rand() % PLACES);
+		while (moments < MOMENTS) {
+			for (unsigned i = 0; i < WATCHED; i++) {
+				unsigned n = place[i];
+				int64_t got = cached_hop(w, cache, n);
+				bool found = false;
+
+				right[i][moments] = plain_hop(w->f->r, &w->places[n].at[0],
+					still_cached(w, n) ? &w->places[n] : NULL);
+				for (unsigned m = 0; m <= moments; m++)
+					found |= right[i][m] == got;
+				SL_EXPECT_MSG(found, "place %u: %lld was never right", n,
+					(long long)got);
+				former += got != right[i][moments];
+			}
+			moments++;
+			change(w);
+		}
+	}
+	/* It happened at all. */
+	SL_EXPECT_GT(former, 0);
+	sl_hop_cache_destroy(cache);
+	fake_destroy(w->f);
+	free(w);
+}
+
+/* With costs that change all the time the answers are those of at most a round of ageing ago. */
+SL_TEST(fib, hop_cache_oracle_with_costs)
+{
+	struct world *w = world_create();
+	struct sl_hop_cache *cache = sl_hop_cache_create(4096);
+
+	for (unsigned i = 0; i < 400; i++)
+		change(w);
+	for (unsigned step = 0; step < 60 && !sl_test_failed(); step++) {
+		for (unsigned i = 0; i < 10; i++)
+			change(w);
+		for (uint64_t end = w->f->now_us + 2 * SL_ANSWER_AGE_US; w->f->now_us < end;) {
+			w->f->now_us += 100000;
+			(void)sl_router_tick(w->f->r, w->f->now_us);
+		}
+		for (unsigned n = 0; n < PLACES; n++)
+			compare(w, cache, n);
+	}
+	sl_hop_cache_destroy(cache);
+	fake_destroy(w->f);
+	free(w);
+}
+
+/* A cheaper way is found after some seconds at the latest, and not at once. */
 SL_TEST(fib, costs_age)
 {
 	struct fake *f = fake_create(0, NULL, NULL);
@@ -376,13 +517,48 @@ SL_TEST(fib, costs_age)
 	}
 	fake_own(f, 2, 0x10, 0x11); /* another tree than the destination's: both are closer */
 	fake_coords(f, 2, 0x50, 0);
+	sl_router_settle(f->r);
 	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 1);
 	SL_EXPECT_EQ(hop.peer_id, 1);
+	(void)sl_answers_age(f->r); /* a round has just been */
 	fake_cost(f, 2, 0.5);
-	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 2);
+	f->r->now_us += 4 * S;
+	(void)sl_answers_age(f->r);
+	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 5);
 	SL_EXPECT_EQ(hop.peer_id, 1);
-	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 9);
+	f->r->now_us += S;
+	(void)sl_answers_age(f->r);
+	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 6);
 	SL_EXPECT_EQ(hop.peer_id, 2);
+	SL_EXPECT_EQ(sl_hop_cache_decided(cache), 0);
+	sl_hop_cache_destroy(cache);
+	fake_destroy(f);
+}
+
+/* A peer that is gone gets nothing more, and who has its number next does not get what was its. */
+SL_TEST(fib, answers_through_a_peer_that_is_gone)
+{
+	struct fake *f = fake_create(0, NULL, NULL);
+	struct sl_hop_cache *cache = sl_hop_cache_create(16);
+	struct sl_node_addr dest = fake_addr(0x50);
+	const uint8_t *one = dest.bytes;
+	struct sl_hop hop;
+
+	fake_peer(f, 1, 0x21);
+	fake_path(f, 1, 2, 0x21, 0);
+	fake_coords(f, 3, 0x50, 0x21, 0);
+	sl_router_settle(f->r);
+	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 1);
+	SL_EXPECT(hop.kind == SL_HOP_PEER && hop.peer_id == 1);
+	/* Published, but control has not come by yet: the word still names peer 1. */
+	sl_router_peer_down(f->r, 1, f->now_us);
+	SL_EXPECT(f->r->peers[1] == NULL);
+	fake_peer(f, 1, 0x22);
+	fake_path(f, 1, 2, 0x22, 0);
+	f->r->coords.entries[sl_coords_id(&f->r->coords, &dest)].hop = sl_coord_hop(1, 1);
+	sl_fib_lookup(f->r->ref.current, cache, &one, &hop, 1, 1);
+	SL_EXPECT_EQ(hop.kind, SL_HOP_NO_ROUTE);
+	SL_EXPECT_EQ(sl_hop_cache_decided(cache), 1);
 	sl_hop_cache_destroy(cache);
 	fake_destroy(f);
 }
@@ -461,6 +637,7 @@ struct worker {
 	struct work *work;
 	unsigned index;
 	uint64_t random;
+	struct sl_hop_cache *cache;
 };
 
 static struct work work;
@@ -468,7 +645,7 @@ static struct work work;
 static void *worker_run(void *arg)
 {
 	struct worker *me = arg;
-	struct sl_hop_cache *cache = sl_hop_cache_create(512);
+	struct sl_hop_cache *cache = me->cache;
 	uint64_t found = 0;
 
 	while (!__atomic_load_n(&me->work->stop, __ATOMIC_ACQUIRE)) {
@@ -491,7 +668,6 @@ static void *worker_run(void *arg)
 			__ATOMIC_RELEASE);
 	}
 	__atomic_fetch_add(&me->work->found, found, __ATOMIC_RELAXED);
-	sl_hop_cache_destroy(cache);
 	return NULL;
 }
 
@@ -555,12 +731,15 @@ SL_TEST(fib, workers_while_control_publishes)
 			0);
 	}
 	for (unsigned i = 0; i < WORKERS; i++) {
-		workers[i] = (struct worker){&work, i, sl_test_rand()};
+		workers[i] = (struct worker){&work, i, sl_test_rand(), sl_hop_cache_create(512)};
 		SL_ASSERT(pthread_create(&threads[i], NULL, worker_run, &workers[i]) == 0);
 	}
 	epoch = w->f->r->epoch;
+	w->f->r->answers.slice = 500; /* snapshots come while control is on its way round */
+	w->costs_stay = w->own_moves = true;
 	for (unsigned step = 0; step < 4000; step++) {
 		change(w);
+		w->f->now_us += 1000;
 		(void)sl_router_tick(w->f->r, w->f->now_us);
 		collect(false);
 	}
@@ -569,6 +748,13 @@ SL_TEST(fib, workers_while_control_publishes)
 		(void)pthread_join(threads[i], NULL);
 	SL_EXPECT_GT(w->f->r->epoch, epoch + 100);
 	SL_EXPECT_GT(work.found, 0);
+	/* Whatever they saw on the way, what they remember now is right. */
+	drain(w);
+	for (unsigned n = 0; n < PLACES; n++)
+		for (unsigned i = 1; i < WORKERS; i++)
+			compare(w, workers[i].cache, n);
+	for (unsigned i = 0; i < WORKERS; i++)
+		sl_hop_cache_destroy(workers[i].cache);
 	w->f->r->limbo.reclaim = NULL;
 	if (w->f->r->limbo.batch)
 		for (size_t i = 0; i < w->f->r->limbo.batch->count; i++)

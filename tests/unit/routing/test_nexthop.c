@@ -131,7 +131,7 @@ SL_TEST(nexthop, not_closer_is_no_candidate)
 	d = sl_coords_lookup(&f->r->coords, dest.bytes, sl_node_hash(dest.bytes, f->r->coords.key),
 		1, &id, &serial);
 	SL_ASSERT(d);
-	SL_EXPECT_EQ(sl_fib_by_filter(f->r->ref.current, d), SL_FIB_NO_PEER);
+	SL_EXPECT_EQ(sl_fib_by_filter(f->r->ref.current, d, 2, &id), SL_FIB_NO_PEER);
 	SL_EXPECT_EQ(fake_hop(f, 0x50), -3);
 	fake_destroy(f);
 }
