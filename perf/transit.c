@@ -13,8 +13,10 @@
 #include <rte_cycles.h>
 #include <rte_eth_ring.h>
 #include "bench.h"
+#include "bench_random.h"
 #include "sl_control.h"
 #include "sl_router.h"
+#include "sl_stage_out.h"
 
 #define SESSIONS 64u
 #define BURST 32u
@@ -32,7 +34,7 @@ struct peer {
 
 struct bench {
 	uint8_t link; /* enum sl_addr_kind */
-	bool json, nic_checksums;
+	bool json, nic_checksums, stages;
 	unsigned rounds, size;
 	const struct sl_aead_backend *aead;
 	struct sl_aead_ctx *ctx;
@@ -60,6 +62,7 @@ peer_make(struct bench *b, unsigned i, const uint8_t port_mac[6])
 	struct sl_identity *id = sl_identity_generate();
 	struct sl_path_spec spec = {.ip_mtu = 9000, .fmp_mtu = 8900, .src_port = 2121, .ethertype = 0x2121};
 	struct sl_noise_keys keys;
+	struct sl_addr from;
 	uint32_t index;
 
 	if (id == NULL)
@@ -81,7 +84,12 @@ peer_make(struct bench *b, unsigned i, const uint8_t port_mac[6])
 	if (b->link == SL_ADDR_ETH)
 		memcpy(spec.to.u.mac, p->mac, 6);
 	else
-		memcpy(spec.to.u.ip6, p->ip, 16);
+		memcpy(spec.to.u.ip6, p->ip, b->link == SL_ADDR_UDP4 ? 4 : 16);
+	/* As control leaves the current session of a link: its address known, a change of it to be told. */
+	from = spec.to;
+	from.transport = b->link == SL_ADDR_ETH;
+	__atomic_store_n(&p->session->rx_addr_hash, sl_addr_hash(&from), __ATOMIC_RELAXED);
+	__atomic_store_n(&p->session->notify, SL_NOTIFY_ADDRESS, __ATOMIC_RELAXED);
 	memcpy(spec.src_mac, port_mac, 6);
 	memcpy(spec.dst_mac, p->mac, 6);
 	memcpy(spec.src_ip, b->dp->ports[0].config.addrs[b->link == SL_ADDR_UDP6].ip, 16);
@@ -184,8 +192,8 @@ frames_make(struct bench *b)
 	for (unsigned i = 0; i < FRAMES; i++) {
 		struct rte_mbuf *m = b->frames[i];
 		/* Two peers, never one: a datagram does not go back to where it came from. */
-		const uint32_t at = sl_random_below(SESSIONS);
-		struct peer *from = &b->peers[at], *to = &b->peers[(at + 1 + sl_random_below(SESSIONS - 1)) % SESSIONS];
+		const uint32_t at = bench_random() % SESSIONS;
+		struct peer *from = &b->peers[at], *to = &b->peers[(at + 1 + (bench_random() % (SESSIONS - 1))) % SESSIONS];
 		uint8_t *f = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(hdr + fmp_len)), *fmp = f + hdr;
 
 		sl_header_build(fmp, 0, (uint16_t)text_len, from->session->rx_index, from->counter);
@@ -232,6 +240,93 @@ round_transit(struct bench *b)
 	if (n != FRAMES || w->counters.verdicts[SL_FORWARD] - before != FRAMES)
 		return -1;
 	return (double)(end - begin) * 1e9 / (double)rte_get_tsc_hz() / FRAMES;
+}
+
+/* --- stage by stage: the same steps as transit.c, with the clock read between ------------------------------------ */
+
+#define STAGES(X) X(receive) X(classify) X(session) X(admit) X(open) X(commit) X(message) X(next_hop) X(egress) X(reserve) X(seal) X(wrap) X(finish)
+enum { 
+#define X(n) ST_##n,
+STAGES(X)
+#undef X
+ST_COUNT };
+static const char *const stage_names[] = {
+#define X(n) #n,
+STAGES(X)
+#undef X
+};
+static double stage_ns[ST_COUNT][2048];
+static unsigned stage_rounds;
+
+static void
+round_stages(struct bench *bb)
+{
+	struct sl_worker *w = bb->dp->workers[0];
+	struct sl_burst *b = &w->in_hand;
+	uint64_t sum[ST_COUNT] = {0}, t0, t1;
+	struct rte_mbuf *m[FRAMES];
+	unsigned n;
+
+	if (rte_ring_enqueue_bulk(bb->in, (void *const *)bb->frames, FRAMES, NULL) != FRAMES)
+		abort();
+#define CLOCK(n) (t1 = rte_rdtsc(), sum[ST_##n] += t1 - t0, t0 = t1)
+	for (unsigned i = 0; i < FRAMES / BURST; i++) {
+		t0 = rte_rdtsc();
+		b->count = rte_eth_rx_burst(w->rx[0].ethdev, w->rx[0].queue, b->mbuf, w->burst_max);
+		b->port = w->rx[0].port;
+		b->local = w->rx[0].local;
+		b->begin_tsc = rte_rdtsc();
+		b->now_us = sl_tsc_to_us(w->us_per_tsc_q64, b->begin_tsc);
+		b->fib = __atomic_load_n(&w->fib->current, __ATOMIC_ACQUIRE);
+		CLOCK(receive);
+		sl_stage_classify(b, b->local);
+		CLOCK(classify);
+		sl_stage_session(w, b);
+		CLOCK(session);
+		sl_stage_admit(w, b);
+		CLOCK(admit);
+		sl_stage_open(w, b);
+		CLOCK(open);
+		sl_stage_commit(w, b);
+		CLOCK(commit);
+		sl_stage_message(w, b);
+		CLOCK(message);
+		sl_stage_next_hop(w, b);
+		CLOCK(next_hop);
+		sl_stage_egress(w, b);
+		CLOCK(egress);
+		sl_stage_reserve(w, b);
+		CLOCK(reserve);
+		sl_stage_reseal(w, b);
+		CLOCK(seal);
+		sl_stage_wrap(b);
+		CLOCK(wrap);
+		sl_stage_finish(w, b);
+		CLOCK(finish);
+	}
+	n = rte_ring_dequeue_burst(bb->out, (void **)m, FRAMES, NULL);
+	rte_pktmbuf_free_bulk(m, n);
+	for (unsigned i = 0; i < ST_COUNT; i++)
+		stage_ns[i][stage_rounds % 2048] = (double)sum[i] / FRAMES;
+	stage_rounds++;
+}
+
+static void
+run_stages(struct bench *b, unsigned size)
+{
+	double min = 0, med = 0;
+	b->size = size;
+	for (unsigned i = 0; i < b->rounds; i++) {
+		frames_make(b);
+		round_stages(b);
+	}
+	for (unsigned i = 0; i < ST_COUNT; i++) {
+		struct bench_figure f = bench_figure(stage_ns[i], stage_rounds);
+		printf("%12s  %7.1f  p10 %7.1f cycles (TSC)\n", stage_names[i], f.median, stage_ns[i][stage_rounds / 50]);
+		min += stage_ns[i][stage_rounds / 50]; if (i != ST_open && i != ST_seal) med += stage_ns[i][stage_rounds / 50];
+	}
+	printf("all %.1f, beside open and seal %.1f cycles = %.1f ns (p10)\n", min, med, med * 1e9 / (double)rte_get_tsc_hz());
+	stage_rounds = 0;
 }
 
 static double
@@ -308,7 +403,7 @@ static int
 options(struct bench *b, int argc, char **argv)
 {
 	static const struct option list[] = {{"rounds", 1, NULL, 'r'}, {"size", 1, NULL, 's'}, {"link", 1, NULL, 'l'},
-		{"aead", 1, NULL, 'a'}, {"nic-checksums", 0, NULL, 'n'}, {NULL, 0, NULL, 0}};
+		{"aead", 1, NULL, 'a'}, {"nic-checksums", 0, NULL, 'n'}, {"stages", 0, NULL, 'S'}, {NULL, 0, NULL, 0}};
 	const char *aead = "auto";
 	int c;
 
@@ -323,6 +418,8 @@ options(struct bench *b, int argc, char **argv)
 			b->size = (unsigned)atoi(optarg);
 		else if (c == 'a')
 			aead = optarg;
+		else if (c == 'S')
+			b->stages = true;
 		else if (c == 'n')
 			b->nic_checksums = true;
 		else if (c == 'l')
@@ -349,6 +446,10 @@ main(int argc, char **argv)
 	if (bench_eal_init(256) != 0 || bench_make(&b) != 0) {
 		fprintf(stderr, "transit: cannot be set up: %s\n", strerror(errno));
 		return 2;
+	}
+	if (b.stages) {
+		run_stages(&b, b.size ? b.size : 64);
+		return 0;
 	}
 	if (b.json)
 		printf("{\"bench\":\"transit\",\"aead\":\"%s\",\"link\":\"%s\",\"nic_checksums\":%s,\"sessions\":%u,\"burst\":%u,"

@@ -16,7 +16,7 @@ extern "C" {
 
 #define SL_NONCE_LIMIT (1ull << 60)
 
-/* Writers: any lcore, atomically. Alone on a cache line where it is shared. */
+/* Writers: any lcore, atomically, or one alone. Alone on a cache line where it is shared. */
 struct sl_nonce {
 	uint64_t next;
 };
@@ -36,6 +36,16 @@ static inline bool sl_nonce_reserve(struct sl_nonce *c, uint32_t n, uint64_t *fi
 	/* Others may have raced past the load, but by far less than the gap between the limit and
 	 * 2^64. */
 	return *first < SL_NONCE_LIMIT;
+}
+
+/* The same without a locked instruction, for who can be sure to be the only one meanwhile. */
+static inline bool sl_nonce_reserve_alone(struct sl_nonce *c, uint32_t n, uint64_t *first)
+{
+	*first = __atomic_load_n(&c->next, __ATOMIC_RELAXED);
+	if (__builtin_expect(*first >= SL_NONCE_LIMIT, 0))
+		return false;
+	__atomic_store_n(&c->next, *first + n, __ATOMIC_RELAXED);
+	return true;
 }
 
 static inline uint64_t sl_nonce_used(const struct sl_nonce *c)

@@ -28,7 +28,7 @@ sl_session_send(struct sl_links *l, struct sl_session *s, const struct sl_addr *
 
 	if (!len || len > SL_FRAME_MAX - SL_OVERHEAD_BYTES || len + SL_OVERHEAD_BYTES > t->mtu)
 		return -EMSGSIZE;
-	if (!sl_nonce_reserve(&s->tx_counter, 1, &counter))
+	if (!sl_session_reserve(l->view, s, SL_OVERHEAD_BYTES + len, &counter))
 		return -EOVERFLOW;
 	flags = (uint8_t)((flags & SL_FLAG_CE) | __atomic_load_n(&s->tx_flags, __ATOMIC_RELAXED));
 	sl_header_build(f, flags, (uint16_t)(4 + len), s->tx_index, counter);
@@ -40,7 +40,6 @@ sl_session_send(struct sl_links *l, struct sl_session *s, const struct sl_addr *
 	op.key = s->tx_key;
 	op.counter = counter;
 	l->aead->seal(l->aead_ctx, &op, 1);
-	__atomic_fetch_add(&s->tx_bytes, SL_OVERHEAD_BYTES + len, __ATOMIC_RELAXED);
 	return sl_links_transmit(l, to, f, SL_OVERHEAD_BYTES + len);
 }
 

@@ -8,6 +8,7 @@
  */
 #include "sl_session.h"
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -15,6 +16,7 @@
 #define SLOTS_MAX (1u << 20)
 #define INDEX_TRIES 64 /* for a value that the slot did not have last time */
 #define HUGE_BYTES (2u << 20)
+#define LEASE_TRIES 1000u /* some ten microseconds: ten bursts' worth */
 
 _Static_assert(sizeof(struct sl_session) % SL_CACHE_LINE == 0, "slots of the arena stay aligned");
 _Static_assert(sizeof(struct sl_peer_row) == SL_CACHE_LINE, "one row a line");
@@ -48,6 +50,11 @@ struct sl_session_table {
 	void (*reclaim)(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
 	void *reclaim_arg;
 	struct mapping arena_map, rows_map, peers_map;
+	struct { /* a line of its own, wherever the allocator puts the table */
+		uint8_t before[SL_CACHE_LINE];
+		uint32_t held;
+		uint8_t behind[SL_CACHE_LINE];
+	} lease;
 };
 
 static uint32_t
@@ -161,6 +168,7 @@ sl_session_table_create(const struct sl_session_table_config *config)
 	t->view.owner_mask = owner_values - 1;
 	t->view.max_peers = config->max_peers;
 	t->view.workers = config->workers;
+	t->view.lease = config->workers == 1 ? &t->lease.held : NULL;
 	for (uint32_t i = 0; i < owner_values; i++)
 		t->view.owner_of[i] = (uint8_t)(i % config->workers);
 	t->reclaim = config->reclaim;
@@ -278,6 +286,19 @@ sl_session_retire(struct sl_session_table *t, struct sl_session *s)
 		t->reclaim(t->reclaim_arg, session_free, t, s);
 	else
 		session_free(t, s);
+}
+
+bool
+sl_session_reserve(const struct sl_session_view *v, struct sl_session *s, uint64_t bytes, uint64_t *counter)
+{
+	bool ok;
+
+	for (unsigned tries = 0; v->lease && !sl_session_lease_take(v); tries++)
+		if (tries >= LEASE_TRIES)
+			sched_yield(); /* the worker has lost its CPU in the middle */
+	ok = sl_session_reserve_with(s, false, 1, bytes, counter);
+	sl_session_lease_give(v, v->lease != NULL);
+	return ok;
 }
 
 uint32_t

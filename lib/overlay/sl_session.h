@@ -12,7 +12,7 @@
  *     freed through the table's `reclaim` callback after a grace period (RCU in the daemon, at once in a simulator).
  *     Keys are wiped when it is freed.
  *   - workers look up with an acquire load and use what they get until they report quiescent.
- *   - everything above the first "written by" comment is written before a reader can find it, and never again.
+ *   - what is called immutable is written before a reader can find it, and never again.
  *
  * The receiver index is ours to choose: [ random : 32 - slot_bits | slot : slot_bits ]. slot is the table's row, so a
  * look-up is one load and one compare; its low owner_bits name the owner worker, so that a worker which
@@ -39,30 +39,33 @@ struct sl_session_table;
 #define SL_NOTIFY_FIRST_FRAME 0x01 /* the next authentic frame */
 #define SL_NOTIFY_ADDRESS 0x02	   /* the next authentic, highest frame whose source differs from rx_addr_hash */
 
+/*
+ * In cache lines by who needs what: a frame that comes in touches the first, the receive counters and one word of the
+ * window; one that goes out the second and the send counter.
+ */
 struct sl_session {
-	/* Immutable after install. */
+	/* Immutable after install, but for the two words that say so. */
 	uint32_t rx_index; /* ours: what the peer puts on frames to us */
-	uint32_t tx_index; /* theirs: what we put on frames to them */
 	uint32_t peer_id;  /* row of the peer table */
 	uint16_t owner;	   /* worker that receives on it */
 	uint8_t is_initiator; /* of this handshake */
-	uint8_t reserved;
-	uint64_t origin_us; /* monotonic time our inner timestamps count from */
-	uint8_t rx_key[SL_KEY_BYTES] __attribute__((aligned(SL_CACHE_LINE)));
-	uint8_t tx_key[SL_KEY_BYTES];
-
-	/* Written by control, read by workers (relaxed): */
-	uint8_t tx_flags __attribute__((aligned(SL_CACHE_LINE))); /* K as it is sent on this session, and SP */
 	uint8_t notify; /* SL_NOTIFY_*: control sets a bit, the owner worker takes it (atomic and, or) */
-	uint64_t rx_addr_hash; /* sl_addr_hash() of the peer's current address */
+	uint32_t reserved;
+	uint64_t rx_addr_hash; /* written by control, read by workers (relaxed): sl_addr_hash() of the peer's address */
+	uint8_t rx_key[SL_KEY_BYTES];
+
+	uint8_t tx_key[SL_KEY_BYTES] __attribute__((aligned(SL_CACHE_LINE)));
+	uint64_t origin_us; /* monotonic time our inner timestamps count from */
+	uint32_t tx_index;  /* theirs: what we put on frames to them */
+	uint8_t tx_flags; /* written by control, read by workers (relaxed): K as it is sent on this session, and SP */
 
 	/* Written by the owner worker alone, read by control (relaxed): */
-	struct sl_replay replay __attribute__((aligned(SL_CACHE_LINE)));
-	struct sl_mmp_rx mmp;
+	struct sl_mmp_rx mmp __attribute__((aligned(SL_CACHE_LINE)));
+	struct sl_replay replay;
 	uint64_t open_failures;	    /* frames that did not authenticate */
 	uint64_t replays;
 
-	/* Written by any lcore, atomically: */
+	/* Written by any lcore, atomically or under the lease (sl_session_reserve()): */
 	struct sl_nonce tx_counter __attribute__((aligned(SL_CACHE_LINE)));
 	uint64_t tx_bytes; /* whole FMP packets; added once per burst and session */
 };
@@ -133,6 +136,7 @@ struct sl_session_view {
 	uint32_t slot_mask;
 	uint32_t owner_mask;
 	uint32_t max_peers;
+	uint32_t *lease; /* below; NULL with several workers */
 	uint16_t workers;
 	uint8_t owner_of[SL_SESSION_OWNERS_MAX]; /* low bits of a slot -> worker: a worker does not divide */
 };
@@ -152,6 +156,48 @@ sl_session_lookup(const struct sl_session_view *v, uint32_t rx_index)
 
 	return s && s->rx_index == rx_index ? s : NULL;
 }
+
+/*
+ * Send counters. Any lcore may send on any session, so counters are reserved with atomic additions. A table for one
+ * worker spares it those: it takes the lease for the time in which it reserves, once a burst, and while it has it
+ * everybody else waits. Everybody else is control: sl_session_reserve() waits for the lease, which is held for less
+ * than a microsecond (longer only where the worker has lost its CPU meanwhile). The worker never waits: without the
+ * lease it adds atomically, as control always does.
+ *
+ *	alone = sl_session_lease_take(view);
+ *	for each session: sl_session_reserve_with(s, alone, n, bytes, &first)
+ *	sl_session_lease_give(view, alone);
+ */
+static inline bool
+sl_session_lease_take(const struct sl_session_view *v)
+{
+	return v->lease && __atomic_exchange_n(v->lease, 1, __ATOMIC_ACQUIRE) == 0;
+}
+static inline void
+sl_session_lease_give(const struct sl_session_view *v, bool taken)
+{
+	if (taken)
+		__atomic_store_n(v->lease, 0, __ATOMIC_RELEASE);
+}
+
+/* n counters beginning with *first, for `bytes` of FMP packets; false when the key is used up. alone: has the lease. */
+static inline bool
+sl_session_reserve_with(struct sl_session *s, bool alone, uint32_t n, uint64_t bytes, uint64_t *first)
+{
+	if (alone) {
+		if (!sl_nonce_reserve_alone(&s->tx_counter, n, first))
+			return false;
+		__atomic_store_n(&s->tx_bytes, s->tx_bytes + bytes, __ATOMIC_RELAXED);
+		return true;
+	}
+	if (!sl_nonce_reserve(&s->tx_counter, n, first))
+		return false;
+	__atomic_fetch_add(&s->tx_bytes, bytes, __ATOMIC_RELAXED);
+	return true;
+}
+/* Control's way to one counter. */
+bool sl_session_reserve(const struct sl_session_view *v, struct sl_session *s, uint64_t bytes, uint64_t *counter)
+	SL_MUST_CHECK;
 
 static inline struct sl_peer_row *
 sl_session_peer(const struct sl_session_view *v, uint32_t peer_id)

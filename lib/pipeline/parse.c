@@ -198,7 +198,7 @@ walk_udp(struct walk *w, const uint8_t *addrs, size_t addrs_bytes, unsigned ip4_
 	const struct sl_parse_udp *t;
 	struct sl_parsed *out = w->out;
 	uint16_t port;
-	bool zero;
+	bool zero, later;
 
 	/* Surplus bytes behind the UDP length are refused too: NICs disagree on what their checksum verdict covers then. */
 	if (w->left < SL_UDP_BYTES || sl_get16be(w->p + 4) != w->left)
@@ -210,8 +210,11 @@ walk_udp(struct walk *w, const uint8_t *addrs, size_t addrs_bytes, unsigned ip4_
 	if (!t)
 		return SL_DROP_UDP_PORT;
 	zero = (w->p[6] | w->p[7]) == 0;
-	if (zero ? ip6_bit != 0 : !udp_checksum_good(w, addrs, addrs_bytes))
+	later = (w->hints & SL_RX_L4_LATER) && addrs + addrs_bytes == w->p &&
+		sl_packet_classify(w->p + SL_UDP_BYTES, w->left - SL_UDP_BYTES) == SL_PACKET_ESTABLISHED;
+	if (zero ? ip6_bit != 0 : !later && !udp_checksum_good(w, addrs, addrs_bytes))
 		return SL_DROP_UDP_CHECKSUM;
+	out->checksum_due = later && !zero && !(w->hints & SL_RX_L4_GOOD) && !w->local->skip_udp_checksum;
 	out->from.transport = t->id;
 	out->from.udp_port = sl_get16be(w->p);
 	out->offset = offset_of(w, w->p + SL_UDP_BYTES);
@@ -463,6 +466,7 @@ sl_parse_slow(const struct sl_parse_local *local, const uint8_t *frame, size_t l
 	uint16_t ethertype;
 	enum sl_verdict v = walk_ethernet(&w, &ethertype);
 
+	out->checksum_due = false;
 	if (v)
 		return v;
 	if (ethertype == SL_ETHERTYPE_IP4)

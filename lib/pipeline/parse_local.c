@@ -3,6 +3,90 @@
 #include <errno.h>
 #include "sl_parse.h"
 
+/* --- shapes --------------------------------------------------------------------------------------------------------- */
+
+static void
+shape_want(struct sl_parse_shape *s, unsigned at, const void *bytes, unsigned n)
+{
+	memcpy((uint8_t *)s->value + at, bytes, n);
+	memset((uint8_t *)s->mask + at, 0xff, n);
+}
+
+/* The part that all have: to our MAC, not from a group, the EtherType. NULL when there is no room. */
+static struct sl_parse_shape *
+shape_add(struct sl_parse_local *local, uint8_t kind, uint8_t transport, uint16_t ethertype)
+{
+	const struct sl_addr from = {.kind = kind, .transport = transport, .link = kind == SL_ADDR_ETH ? local->link : 0};
+	const uint8_t type[2] = {(uint8_t)(ethertype >> 8), (uint8_t)ethertype};
+	struct sl_parse_shape *s;
+
+	if (local->shape_count == SL_PARSE_SHAPES_MAX)
+		return NULL;
+	s = &local->shape[local->shape_count++];
+	memset(s, 0, sizeof(*s));
+	memcpy(&s->from, &from, sizeof(s->from));
+	s->kind = kind;
+	shape_want(s, 0, local->mac, 6);
+	((uint8_t *)s->mask)[6] = 0x01;
+	shape_want(s, 12, type, 2);
+	return s;
+}
+
+static void
+shape_udp4(struct sl_parse_local *local, const struct sl_parse_udp *t, unsigned i)
+{
+	struct sl_parse_shape *s = shape_add(local, SL_ADDR_UDP4, t->id, SL_ETHERTYPE_IP4);
+	const unsigned ip = SL_ETHER_BYTES;
+
+	if (s == NULL)
+		return;
+	shape_want(s, ip, "\x45", 1);
+	shape_want(s, ip + 6, "\0\0", 2);
+	((uint8_t *)s->mask)[ip + 6] = 0x3f; /* not a fragment; the reserved bit and DF are ignored */
+	shape_want(s, ip + 9, &(const uint8_t){SL_IPPROTO_UDP}, 1);
+	shape_want(s, ip + 16, &local->ip4[i], 4);
+	shape_want(s, ip + SL_IP4_BYTES + 2, &t->port_wire, 2);
+}
+
+static void
+shape_udp6(struct sl_parse_local *local, const struct sl_parse_udp *t, unsigned i)
+{
+	struct sl_parse_shape *s = shape_add(local, SL_ADDR_UDP6, t->id, SL_ETHERTYPE_IP6);
+	const unsigned ip = SL_ETHER_BYTES;
+
+	if (s == NULL)
+		return;
+	shape_want(s, ip, "\x60", 1);
+	((uint8_t *)s->mask)[ip] = 0xf0;
+	shape_want(s, ip + 6, &(const uint8_t){SL_IPPROTO_UDP}, 1);
+	shape_want(s, ip + 24, local->ip6[i], 16);
+	shape_want(s, ip + SL_IP6_BYTES + 2, &t->port_wire, 2);
+}
+
+/* The first transport that listens decides (sl_parse_udp_lookup()): its shape comes first. */
+static void
+shapes_make(struct sl_parse_local *local)
+{
+	struct sl_parse_shape *s;
+
+	local->shape_count = 0;
+	for (unsigned k = 0; k < local->udp_count; k++)
+		for (unsigned i = 0; i < local->ip4_count; i++)
+			if (local->udp[k].ip4_mask & 1u << i)
+				shape_udp4(local, &local->udp[k], i);
+	if (local->eth) {
+		s = shape_add(local, SL_ADDR_ETH, local->eth_id, local->ethertype);
+		if (s != NULL)
+			shape_want(s, SL_ETHER_BYTES, &(const uint8_t){SL_ETH_TYPE_DATA}, 1);
+	}
+	for (unsigned k = 0; k < local->udp_count; k++)
+		for (unsigned i = 0; i < local->ip6_count; i++)
+			if (local->udp[k].ip6_mask & 1u << i)
+				shape_udp6(local, &local->udp[k], i);
+}
+
+/* --- addresses and transports ---------------------------------------------------------------------------------------- */
+
 static void
 refresh_masks(const struct sl_parse_local *local, struct sl_parse_udp *t)
 {
@@ -93,10 +177,12 @@ sl_parse_local_addr(struct sl_parse_local *local, const struct sl_ifaddr *addr)
 {
 	int rc = addr->family == 4 ? add_ip4(local, addr) : addr->family == 6 ? add_ip6(local, addr) : -EINVAL;
 
-	if (rc == 0)
-		for (unsigned i = 0; i < local->udp_count; i++)
-			refresh_masks(local, &local->udp[i]);
-	return rc;
+	if (rc != 0)
+		return rc;
+	for (unsigned i = 0; i < local->udp_count; i++)
+		refresh_masks(local, &local->udp[i]);
+	shapes_make(local);
+	return 0;
 }
 
 int
@@ -118,6 +204,7 @@ sl_parse_local_udp(struct sl_parse_local *local, uint8_t id, uint16_t udp_port, 
 	if (bind)
 		t->bind = *bind;
 	refresh_masks(local, t);
+	shapes_make(local);
 	return 0;
 }
 
@@ -132,5 +219,6 @@ sl_parse_local_eth(struct sl_parse_local *local, uint8_t id, uint16_t ethertype)
 	local->eth = true;
 	local->eth_id = id;
 	local->ethertype = ethertype;
+	shapes_make(local);
 	return 0;
 }

@@ -221,7 +221,7 @@ path_update(struct sl_dataplane *dp, uint32_t peer_id, uint64_t now_us)
 		pp->held = sl_neigh_hold(dp->neigh, &hop, now_us) == 0;
 	}
 	if (rc == 0 && sl_port_usable(&dp->ports[hop.port])) {
-		path = malloc(sizeof(*path));
+		path = aligned_alloc(_Alignof(struct sl_path), sizeof(*path));
 		if (path && path_make(dp, path, &pp->addr, &hop) != 0) {
 			free(path);
 			path = NULL;

@@ -8,6 +8,7 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 #include "../overlay/sl_log.h"
 #include "sl_frame.h"
 #include "sl_port.h"
@@ -158,14 +159,31 @@ sl_pool_create(const char *what, unsigned number, uint32_t mbufs, uint32_t data_
 {
 	static unsigned serial; /* names stay in use while a pool exists; control's thread alone */
 	char name[RTE_MEMPOOL_NAMESIZE];
+	const uint16_t room = (uint16_t)RTE_MIN(data_room, (uint32_t)UINT16_MAX);
+	struct rte_pktmbuf_pool_private layout = {.mbuf_data_room_size = room, .mbuf_priv_size = SL_FRAME_PRIV_BYTES};
 	struct rte_mempool *pool;
 
 	snprintf(name, sizeof(name), "sl_%s%u_%u", what, number, serial++);
-	pool = rte_pktmbuf_pool_create(name, mbufs, RTE_MIN(POOL_CACHE, mbufs / 8), SL_FRAME_PRIV_BYTES,
-		(uint16_t)RTE_MIN(data_room, (uint32_t)UINT16_MAX), socket);
+	/*
+	 * Without huge pages (no device reads this memory by physical address then) buffers may cross pages: one a page
+	 * would put them all at the same place of theirs, which the caches' few ways for it do not bear.
+	 */
+	pool = rte_mempool_create_empty(name, mbufs, sizeof(struct rte_mbuf) + SL_FRAME_PRIV_BYTES + room,
+		RTE_MIN(POOL_CACHE, mbufs / 8), sizeof(layout), socket,
+		rte_eal_has_hugepages() ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 	if (pool == NULL)
-		errno = rte_errno;
+		goto fail;
+	if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL) != 0)
+		goto fail;
+	rte_pktmbuf_pool_init(pool, &layout);
+	if (rte_mempool_populate_default(pool) < 0)
+		goto fail;
+	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
 	return pool;
+fail:
+	errno = rte_errno;
+	rte_mempool_free(pool);
+	return NULL;
 }
 
 /* Buffers hold a whole frame in one piece: multi-segment frames are refused in transit. */

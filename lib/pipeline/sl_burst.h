@@ -8,12 +8,16 @@
  * Invariant between stages: live[0 .. live_count) are the frames with verdict SL_VERDICT_NONE, those of one session in
  * order of arrival. A stage walks the list, gives some frames their verdict and keeps the rest. Nobody but `finish`
  * frees or hands on.
+ *
+ * From open to reseal a frame lies as [ header 16 | plaintext, lead bytes of it | ciphertext still ]: what transit reads
+ * and changes is within the first 64 bytes. Who needs more asks for it (sl_burst_reveal()).
  */
 #include <rte_mbuf.h>
 #include <rte_prefetch.h>
 #include "../crypto/sl_aead.h"
 #include "../overlay/sl_session.h"
 #include "../routing/sl_fib.h"
+#include "sl_parse.h"
 #include "sl_path.h"
 #include "sl_verdict.h"
 
@@ -25,10 +29,16 @@
 #define SL_AHEAD_MBUF 8u /* mbuf header, for classify */
 #define SL_AHEAD_DATA 4u /* first line of the packet, for classify */
 
-/* A run of live[] with the same session. */
+/* The frames of the burst that leave to one peer. */
 struct sl_group {
 	struct sl_session *session;
-	uint8_t first, count;
+	const struct sl_path *path;
+	uint64_t bytes;	  /* of FMP packets */
+	uint64_t counter; /* of the next frame, once reserved */
+	uint32_t count;
+	uint32_t ts_ms;	 /* inner timestamp */
+	uint8_t tx_flags; /* K and SP */
+	bool reserved;
 };
 
 struct sl_burst {
@@ -45,56 +55,67 @@ struct sl_burst {
 	struct rte_mbuf *mbuf[SL_BURST_MAX];
 	uint8_t verdict[SL_BURST_MAX]; /* enum sl_verdict or SL_VERDICT_NONE */
 	uint8_t live[SL_BURST_MAX];
-	struct sl_group group[SL_BURST_MAX];
 
 	/* classify */
 	uint8_t *fmp[SL_BURST_MAX]; /* the FMP packet inside the mbuf */
 	uint32_t fmp_len[SL_BURST_MAX];
-	struct sl_addr from[SL_BURST_MAX];
-	/* session */
+	struct sl_parsed in[SL_BURST_MAX]; /* where it came from, and what is left to check */
+	/* session, admit */
 	struct sl_session *rx[SL_BURST_MAX];
+	uint64_t counter[SL_BURST_MAX]; /* it came with */
+	bool moved[SL_BURST_MAX];	/* not from the address that the session is known by */
+	/* open */
+	uint32_t lead[SL_BURST_MAX]; /* bytes of text that are plaintext */
 	/* next hop, egress */
 	struct sl_hop hop[SL_BURST_MAX];
-	struct sl_session *tx[SL_BURST_MAX];
-	const struct sl_path *path[SL_BURST_MAX];
-	/* the AEAD's list, in the order of live[] */
+	uint8_t group_of[SL_BURST_MAX];
+	struct sl_group group[SL_BURST_MAX];
+	/* the AEAD's lists, in the order of live[] */
 	struct sl_aead_op op[SL_BURST_MAX];
+	struct sl_aead_reop reop[SL_BURST_MAX];
 };
 
 /* The live list is rewritten by each stage: kept frames move up, decided ones leave. */
 #define SL_BURST_EACH(b, k, i) for (uint32_t k = 0, i; k < (b)->live_count && ((i = (b)->live[k]), true); k++)
 
 /*
- * Brings frames of one session together: live[] in order of first appearance of its session, stable inside, and one
- * group for each. key: session of a frame.
+ * Which group of the burst in hand a peer's frames belong to: one word a peer, [ burst's serial : 24 | group : 8 ]. A word
+ * of an older burst means none, so nothing is cleared between bursts.
+ */
+struct sl_group_marks {
+	uint32_t serial; /* of the burst in hand, 1 .. 2^24 - 1 */
+	uint32_t peers;
+	uint32_t *of_peer;
+};
+static inline void
+sl_burst_groups_begin(struct sl_burst *b, struct sl_group_marks *m)
+{
+	b->group_count = 0;
+	if (unlikely(++m->serial >> 24)) {
+		memset(m->of_peer, 0, m->peers * sizeof(*m->of_peer));
+		m->serial = 1;
+	}
+}
+/*
+ * Adds frame i to its peer's group. Without branches: whether a frame is the first of its group is as good as random.
+ * Session and path are the last ones seen, should control have changed them meanwhile.
  */
 static inline void
-sl_burst_group(struct sl_burst *b, struct sl_session *const *key)
+sl_burst_group(struct sl_burst *b, struct sl_group_marks *m, uint32_t i, struct sl_session *session,
+	const struct sl_path *path)
 {
-	uint8_t place[128], member[SL_BURST_MAX], sorted[SL_BURST_MAX], next[SL_BURST_MAX];
-	uint32_t groups = 0, at = 0;
+	uint32_t *mark = &m->of_peer[b->hop[i].peer_id];
+	const bool first = *mark >> 8 != m->serial;
+	const uint32_t at = first ? b->group_count : *mark & 0xff;
+	struct sl_group *g = &b->group[at];
 
-	memset(place, 0xff, sizeof(place));
-	SL_BURST_EACH(b, k, i) {
-		struct sl_session *s = key[i];
-		uint32_t h = (uint32_t)(((uintptr_t)s >> 6) * 0x9e3779b97f4a7c15ull >> 57);
-
-		while (place[h] != 0xff && b->group[place[h]].session != s)
-			h = (h + 1) % 128;
-		if (place[h] == 0xff) {
-			place[h] = (uint8_t)groups;
-			b->group[groups].session = s;
-			b->group[groups++].count = 0;
-		}
-		member[k] = place[h];
-		b->group[place[h]].count++;
-	}
-	b->group_count = groups;
-	for (uint32_t g = 0; g < groups; at += b->group[g].count, g++)
-		b->group[g].first = next[g] = (uint8_t)at;
-	SL_BURST_EACH(b, k, i)
-		sorted[next[member[k]]++] = (uint8_t)i;
-	memcpy(b->live, sorted, b->live_count);
+	*mark = m->serial << 8 | at;
+	b->group_count += first;
+	b->group_of[i] = (uint8_t)at;
+	g->session = session;
+	g->path = path;
+	g->count = (first ? 0 : g->count) + 1;
+	g->bytes = (first ? 0 : g->bytes) + b->fmp_len[i];
 }
 
 #endif

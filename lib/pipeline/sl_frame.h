@@ -28,9 +28,11 @@ struct sl_frame {
 	uint16_t port; /* our index of the port it came in by */
 	uint8_t kind;  /* enum sl_frame_kind */
 	uint8_t flags; /* of the outer header */
+	bool checksum_due; /* SESSION: the UDP checksum has not been looked at */
 };
 
-#define SL_FRAME_PRIV_BYTES RTE_ALIGN_CEIL(sizeof(struct sl_frame), RTE_MBUF_PRIV_ALIGN)
+/* Whole cache lines, so that packets begin at the beginning of one. */
+#define SL_FRAME_PRIV_BYTES RTE_ALIGN_CEIL(sizeof(struct sl_frame), RTE_CACHE_LINE_SIZE)
 
 static inline struct sl_frame *
 sl_frame_of(struct rte_mbuf *m)

@@ -8,8 +8,9 @@
  * any order); after that it never changes, but for `nat`, and any number of workers read it.
  *
  * sl_parse() is pure: bytes and lengths in, a verdict out; it reads nothing beyond frame[0..len) and nothing is
- * allocated or written but *out. Any thread. The common frames (untagged IPv4 without options and IPv6 without
- * extension headers, UDP, to us) are taken inline; whatever is not plainly good goes to sl_parse_slow(), which is
+ * allocated or written but *out. Any thread. Established frames in the common shapes (untagged IPv4 without options,
+ * IPv6 without extension headers, raw Ethernet; one shape for each transport and address of ours, prepared as value and
+ * mask of a frame's first 64 bytes) are taken inline; whatever is not plainly good goes to sl_parse_slow(), which is
  * complete by itself and the only place that names a reason. So the inline part may only ever accept, and only what
  * the slow part accepts with the same result: tests compare the two.
  *
@@ -26,6 +27,9 @@
  *	control while it waits for such, else dropped as what it is to FMP; punch packets have a verdict of their own.
  * ARP and neighbour discovery that concern us, and echo requests and "too big" to our addresses, are for control.
  */
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 #include "../overlay/sl_addr.h"
 #include "../overlay/sl_wire.h"
 #include "sl_cksum.h"
@@ -64,6 +68,11 @@ extern "C" {
 #define SL_RX_IP_GOOD 0x01u	 /* IPv4 header checksum verified */
 #define SL_RX_L4_GOOD 0x02u	 /* UDP checksum verified */
 #define SL_RX_VLAN_STRIPPED 0x04u /* the tag was taken out of the frame; its TCI is in bits 16..31 */
+/*
+ * Not the NIC's word but the caller's: it looks at the UDP checksums of established frames itself where it needs to
+ * (struct sl_parsed.checksum_due), since their tag says more.
+ */
+#define SL_RX_L4_LATER 0x08u
 #define SL_RX_VLAN_TCI(tci) ((uint32_t)(tci) << 16)
 
 /* A UDP transport as one port hears it. */
@@ -77,8 +86,22 @@ struct sl_parse_udp {
 	struct sl_ifaddr bind;
 };
 
+/*
+ * How the first 64 bytes of an established frame to one of our transports look: equal to value where mask has bits. What
+ * is left to check are relations between fields, and the source. Made from the rest of struct sl_parse_local.
+ */
+#define SL_PARSE_SHAPE_BYTES 64
+#define SL_PARSE_SHAPES_MAX 16 /* beyond: such frames are parsed slowly, with the same result */
+struct sl_parse_shape {
+	uint64_t value[SL_PARSE_SHAPE_BYTES / 8], mask[SL_PARSE_SHAPE_BYTES / 8];
+	uint64_t from; /* first 8 bytes of sl_parsed.from, UDP port 0 */
+	uint8_t kind;  /* enum sl_addr_kind */
+};
+
 /* Writer: control before launch, and while no worker uses the port. Readers: all workers. */
 struct sl_parse_local {
+	struct sl_parse_shape shape[SL_PARSE_SHAPES_MAX];
+	unsigned shape_count;
 	uint64_t mac_word;	  /* first 8 bytes of a frame to us, source bytes zero */
 	uint32_t ip4[SL_PARSE_IP4_MAX];	      /* as in memory */
 	uint32_t ip4_broadcast[SL_PARSE_IP4_MAX]; /* of the address's prefix; the address itself when it has none */
@@ -132,6 +155,7 @@ struct sl_parsed {
 	uint16_t offset;     /* of the FMP packet from the start of the frame; NEIGH: 0 */
 	uint16_t len;	     /* exact length of the FMP packet: padding is not in it */
 	uint8_t kind;	     /* enum sl_parse_kind */
+	bool checksum_due;   /* SL_RX_L4_LATER: sl_parse_checksum_good() has not been asked yet */
 };
 
 /* The complete parser. Same contract as sl_parse(). */
@@ -189,96 +213,139 @@ sl_parse_udp_lookup(const struct sl_parse_local *local, uint16_t port_wire, unsi
 	return NULL;
 }
 
+/* UDP checksum of an IP packet without options or extension headers, seen from the FMP packet inside. kind: sl_addr_kind. */
 static inline bool
-sl_parse_fast_ip4(const struct sl_parse_local *local, const uint8_t *f, size_t len, uint32_t hints,
+sl_parse_checksum_good(uint8_t kind, const uint8_t *fmp, unsigned fmp_len)
+{
+	const unsigned addrs = kind == SL_ADDR_UDP4 ? 8 : 32, udp_len = fmp_len + SL_UDP_BYTES;
+
+	/* From the addresses to the end in one run: the UDP header follows them. */
+	return sl_cksum_fold(sl_cksum_add(sl_cksum_add16(sl_cksum_add16(0, SL_IPPROTO_UDP), (uint16_t)udp_len),
+		fmp - SL_UDP_BYTES - addrs, addrs + udp_len)) == 0xffff;
+}
+
+static inline bool
+sl_parse_shape_fits(const struct sl_parse_shape *s, const uint8_t *frame)
+{
+#ifdef __AVX512F__
+	const __m512i diff = _mm512_xor_si512(_mm512_loadu_si512(frame), _mm512_loadu_si512(s->value));
+
+	return _mm512_test_epi64_mask(diff, _mm512_loadu_si512(s->mask)) == 0;
+#else
+	uint64_t diff = 0, w;
+
+	for (unsigned i = 0; i < SL_PARSE_SHAPE_BYTES / 8; i++) {
+		memcpy(&w, frame + 8 * i, 8);
+		diff |= (w ^ s->value[i]) & s->mask[i];
+	}
+	return diff == 0;
+#endif
+}
+
+/*
+ * The rest of the checks for a frame that fits a shape, by kind. Conditions are added up, not branched on one by one:
+ * nearly all frames meet all of them. fmp_len: of the FMP packet, as the outer headers have it.
+ */
+static inline bool
+sl_parse_shape_ip4(const struct sl_parse_local *local, const uint8_t *f, size_t len, uint32_t hints,
 	struct sl_parsed *out)
 {
 	const uint8_t *ip = f + SL_ETHER_BYTES, *udp = ip + SL_IP4_BYTES;
 	const unsigned total = sl_get16be(ip + 2);
-	const struct sl_parse_udp *t = NULL;
-	uint32_t src, dst, bad = 0;
-	uint16_t port, cksum;
+	const uint8_t net = ip[12];
+	uint32_t src, bad;
 
-	/* version and header length; not a fragment (the reserved bit is ignored); UDP */
-	if (ip[0] != 0x45 || ((ip[6] & 0x3f) | ip[7]) || ip[9] != SL_IPPROTO_UDP)
-		return false;
-	if (total > len - SL_ETHER_BYTES || total < SL_IP4_BYTES + SL_UDP_BYTES ||
-		sl_get16be(udp + 4) != total - SL_IP4_BYTES)
-		return false;
-	/* 0/8, 127/8, 224/3 cannot be a peer */
-	if ((uint8_t)(ip[12] - 1) >= 223 || ip[12] == 127)
-		return false;
-	if (!(hints & SL_RX_IP_GOOD) && sl_cksum_fold(sl_cksum_ip4(ip)) != 0xffff)
-		return false;
 	memcpy(&src, ip + 12, 4);
-	memcpy(&dst, ip + 16, 4);
-	memcpy(&port, udp + 2, 2);
-	for (unsigned i = 0; i < local->ip4_count; i++) {
+	bad = (total > len - SL_ETHER_BYTES) | (total < SL_IP4_BYTES + SL_UDP_BYTES) |
+		(sl_get16be(udp + 4) != total - SL_IP4_BYTES);
+	/* 0/8, 127/8, 224/3 cannot be a peer */
+	bad |= ((uint8_t)(net - 1) >= 223) | (net == 127);
+	for (unsigned i = 0; i < local->ip4_count; i++)
 		bad |= (src == local->ip4[i]) | (src == local->ip4_broadcast[i]);
-		if (dst == local->ip4[i])
-			t = sl_parse_udp_lookup(local, port, 1u << i, 0);
-	}
-	if (!t || bad || !(udp[0] | udp[1]))
-		return false;
-	memcpy(&cksum, udp + 6, 2);
-	/* From the addresses to the end in one run: without options the UDP header follows them. */
-	if (!(hints & SL_RX_L4_GOOD) && cksum && !local->skip_udp_checksum &&
-		sl_cksum_fold(sl_cksum_add(sl_cksum_add16(sl_cksum_add16(0, SL_IPPROTO_UDP), (uint16_t)(total - SL_IP4_BYTES)),
-			ip + 12, total - 12)) != 0xffff)
-		return false;
-	memset(&out->from, 0, sizeof(out->from));
-	out->from.kind = SL_ADDR_UDP4;
-	out->from.transport = t->id;
-	out->from.udp_port = sl_get16be(udp);
-	memcpy(out->from.u.ip4, &src, 4);
-	out->offset = SL_ETHER_BYTES + SL_IP4_BYTES + SL_UDP_BYTES;
+	bad |= !(hints & SL_RX_IP_GOOD) & (sl_cksum_fold(sl_cksum_ip4(ip)) != 0xffff);
+	out->from.u.words[0] = src;
+	out->from.u.words[1] = 0;
 	out->len = (uint16_t)(total - SL_IP4_BYTES - SL_UDP_BYTES);
-	return true;
+	out->offset = SL_ETHER_BYTES + SL_IP4_BYTES + SL_UDP_BYTES;
+	out->checksum_due = (udp[6] | udp[7]) != 0;
+	return !bad;
 }
 
 static inline bool
-sl_parse_fast_ip6(const struct sl_parse_local *local, const uint8_t *f, size_t len, uint32_t hints,
-	struct sl_parsed *out)
+sl_parse_shape_ip6(const struct sl_parse_local *local, const uint8_t *f, size_t len, struct sl_parsed *out)
 {
 	const uint8_t *ip = f + SL_ETHER_BYTES, *udp = ip + SL_IP6_BYTES;
 	const unsigned payload = sl_get16be(ip + 4);
-	const struct sl_parse_udp *t = NULL;
-	uint64_t src[2], dst[2], bad = 0;
-	uint16_t port, cksum;
+	uint64_t src[2];
+	uint32_t bad;
 
-	if ((ip[0] >> 4) != 6 || ip[6] != SL_IPPROTO_UDP || len < SL_ETHER_BYTES + SL_IP6_BYTES + SL_UDP_BYTES)
-		return false;
-	if (payload > len - SL_ETHER_BYTES - SL_IP6_BYTES || payload < SL_UDP_BYTES || sl_get16be(udp + 4) != payload)
-		return false;
-	/* ff00::/8 cannot be a peer; ::/8 holds the unspecified, loopback and mapped addresses: looked at slowly */
-	if (ip[8] == 0xff || ip[8] == 0)
-		return false;
 	memcpy(src, ip + 8, 16);
-	memcpy(dst, ip + 24, 16);
-	memcpy(&port, udp + 2, 2);
-	for (unsigned i = 0; i < local->ip6_count; i++) {
-		const uint64_t *own = local->ip6[i];
-
-		bad |= !((src[0] ^ own[0]) | (src[1] ^ own[1]));
-		if (!((dst[0] ^ own[0]) | (dst[1] ^ own[1])))
-			t = sl_parse_udp_lookup(local, port, 0, 1u << i);
-	}
-	memcpy(&cksum, udp + 6, 2);
-	if (!t || bad || !cksum || !(udp[0] | udp[1]))
-		return false;
-	if (!(hints & SL_RX_L4_GOOD) && !local->skip_udp_checksum &&
-		sl_cksum_fold(sl_cksum_add(sl_cksum_add16(sl_cksum_add16(0, SL_IPPROTO_UDP), (uint16_t)payload), ip + 8,
-			32 + payload)) != 0xffff)
-		return false;
-	memset(&out->from, 0, sizeof(out->from));
-	out->from.kind = SL_ADDR_UDP6;
-	out->from.transport = t->id;
-	out->from.udp_port = sl_get16be(udp);
+	bad = (payload > len - SL_ETHER_BYTES - SL_IP6_BYTES) | (payload < SL_UDP_BYTES) |
+		(sl_get16be(udp + 4) != payload);
+	/* ff00::/8 cannot be a peer; ::/8 holds the unspecified, loopback and mapped addresses: looked at slowly */
+	bad |= (ip[8] == 0xff) | (ip[8] == 0) | !(udp[6] | udp[7]);
+	for (unsigned i = 0; i < local->ip6_count; i++)
+		bad |= !((src[0] ^ local->ip6[i][0]) | (src[1] ^ local->ip6[i][1]));
+	out->from.u.words[0] = src[0];
+	out->from.u.words[1] = src[1];
 	out->from.link = sl_ip6_is_link_local(ip + 8) ? local->link : 0;
-	memcpy(out->from.u.words, src, 16);
-	out->offset = SL_ETHER_BYTES + SL_IP6_BYTES + SL_UDP_BYTES;
 	out->len = (uint16_t)(payload - SL_UDP_BYTES);
-	return true;
+	out->offset = SL_ETHER_BYTES + SL_IP6_BYTES + SL_UDP_BYTES;
+	out->checksum_due = true;
+	return !bad;
+}
+
+static inline bool
+sl_parse_shape_eth(const struct sl_parse_local *local, const uint8_t *f, size_t len, struct sl_parsed *out)
+{
+	const unsigned flen = sl_get16(f + SL_ETHER_BYTES + 1);
+	uint64_t own, src = 0;
+
+	memcpy(&src, f + 6, 6);
+	own = local->mac_word & 0xffffffffffffull;
+	out->from.u.words[0] = src;
+	out->from.u.words[1] = 0;
+	out->len = (uint16_t)flen;
+	out->offset = SL_ETHER_BYTES + SL_ETH_HEADER_BYTES;
+	out->checksum_due = false;
+	/* all zero but the last byte: looked at slowly */
+	return !((flen > len - SL_ETHER_BYTES - SL_ETH_HEADER_BYTES) | ((src & 0xffffffffffull) == 0) | (src == own));
+}
+
+/* True only for an established frame that the slow parser would accept with the same result. */
+static inline bool
+sl_parse_shape(const struct sl_parse_local *local, const struct sl_parse_shape *s, const uint8_t *f, size_t len,
+	uint32_t hints, struct sl_parsed *out)
+{
+	const uint8_t *fmp;
+	uint32_t prefix;
+	bool good;
+
+	memcpy(&out->from, &s->from, 8);
+	if (s->kind == SL_ADDR_UDP4)
+		good = sl_parse_shape_ip4(local, f, len, hints, out);
+	else if (s->kind == SL_ADDR_UDP6)
+		good = sl_parse_shape_ip6(local, f, len, out);
+	else
+		good = sl_parse_shape_eth(local, f, len, out);
+	if (!good || out->len < SL_ESTABLISHED_MIN_BYTES)
+		return false;
+	fmp = f + out->offset;
+	prefix = sl_get32(fmp);
+	/* version 0, phase 0, the length: sl_packet_classify() */
+	if ((prefix & 0xff) != SL_PHASE_ESTABLISHED || prefix >> 16 != out->len - (uint32_t)SL_ESTABLISHED_MIN_BYTES)
+		return false;
+	out->kind = SL_PARSE_ESTABLISHED;
+	if (s->kind == SL_ADDR_ETH)
+		return true;
+	out->from.udp_port = sl_get16be(fmp - SL_UDP_BYTES);
+	out->checksum_due &= !(hints & SL_RX_L4_GOOD) & !local->skip_udp_checksum;
+	if (!(hints & SL_RX_L4_LATER) && out->checksum_due) {
+		out->checksum_due = false;
+		if (!sl_parse_checksum_good(s->kind, fmp, out->len))
+			return false;
+	}
+	return out->from.udp_port != 0;
 }
 
 /*
@@ -289,20 +356,17 @@ sl_parse_fast_ip6(const struct sl_parse_local *local, const uint8_t *f, size_t l
 static inline enum sl_verdict
 sl_parse(const struct sl_parse_local *local, const uint8_t *frame, size_t len, uint32_t hints, struct sl_parsed *out)
 {
-	uint64_t mac_word;
-	uint16_t ethertype;
+	if (__builtin_expect(len < SL_PARSE_SHAPE_BYTES || local->vlan || (hints & SL_RX_VLAN_STRIPPED), 0))
+		return sl_parse_slow(local, frame, len, hints, out);
+	for (unsigned i = 0; i < local->shape_count; i++) {
+		const struct sl_parse_shape *s = &local->shape[i];
 
-	/* The smallest frame of both: IPv4, UDP. To our MAC, and not from a group address. */
-	if (__builtin_expect(len < SL_ETHER_BYTES + SL_IP4_BYTES + SL_UDP_BYTES || local->vlan ||
-			(hints & SL_RX_VLAN_STRIPPED), 0))
-		return sl_parse_slow(local, frame, len, hints, out);
-	memcpy(&mac_word, frame, 8);
-	if (__builtin_expect((mac_word ^ local->mac_word) & 0x0001ffffffffffffull, 0))
-		return sl_parse_slow(local, frame, len, hints, out);
-	ethertype = sl_get16be(frame + 12);
-	if (__builtin_expect(ethertype == SL_ETHERTYPE_IP4 ? sl_parse_fast_ip4(local, frame, len, hints, out) :
-			ethertype == SL_ETHERTYPE_IP6 && sl_parse_fast_ip6(local, frame, len, hints, out), 1))
-		return sl_parse_fmp(local, frame + out->offset, out->len, out);
+		if (!sl_parse_shape_fits(s, frame))
+			continue;
+		if (__builtin_expect(sl_parse_shape(local, s, frame, len, hints, out), 1))
+			return SL_FORWARD;
+		break;
+	}
 	return sl_parse_slow(local, frame, len, hints, out);
 }
 

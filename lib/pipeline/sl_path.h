@@ -37,19 +37,20 @@ extern "C" {
  */
 #define SL_PATH_OFFLOAD_UDP 0x02
 
+/* What a worker reads of it over IPv4 is the first cache line. */
 struct sl_path {
-	uint8_t hdr[80];   /* headers with lengths, identification and checksums zero; hdr_len are used */
 	uint8_t hdr_len;   /* 17, 21 (raw Ethernet), 42, 46 (IPv4), 62, 66 (IPv6) */
 	uint8_t kind;	   /* enum sl_addr_kind */
-	uint8_t l2_len, l3_len; /* bytes, for mbuf offload fields; raw Ethernet: l3_len 0 */
 	uint8_t flags;
 	bool checksum;	   /* the writer computes the UDP checksum */
 	uint16_t port;	   /* port index to transmit on */
 	uint16_t mtu;	   /* largest FMP packet, bytes */
 	uint32_t ip_sum;   /* of the IPv4 header as in hdr */
 	uint32_t udp_sum;  /* of pseudo header and UDP ports, without the length */
+	uint8_t hdr[80];   /* headers with lengths, identification and checksums zero; hdr_len are used */
+	uint8_t l2_len, l3_len; /* bytes, for mbuf offload fields; raw Ethernet: l3_len 0 */
 	struct sl_addr addr; /* the peer's */
-};
+} __attribute__((aligned(64)));
 
 /* What control knows when it builds a path: the answer of sl_neigh_resolve() and the transport's own address. */
 struct sl_path_spec {

@@ -2,7 +2,7 @@
 #ifndef SL_STAGE_IN_H
 #define SL_STAGE_IN_H
 /*
- * The receiving half of transit: classify, session, replay check, open, commit. Each stage reads and writes struct
+ * The receiving half of transit: classify, session, admit, open, commit. Each stage reads and writes struct
  * sl_burst only, and what its session's owner may write.
  */
 #include "sl_worker.h"
@@ -12,13 +12,13 @@ static inline uint32_t
 sl_rx_hints(const struct rte_mbuf *m)
 {
 	const uint64_t f = m->ol_flags;
-	uint32_t hints = 0;
+	uint32_t hints = SL_RX_L4_LATER;
 
 	if ((f & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD)
 		hints |= SL_RX_IP_GOOD;
 	if ((f & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD)
 		hints |= SL_RX_L4_GOOD;
-	if (f & RTE_MBUF_F_RX_VLAN_STRIPPED)
+	if (unlikely(f & RTE_MBUF_F_RX_VLAN_STRIPPED))
 		hints |= SL_RX_VLAN_STRIPPED | SL_RX_VLAN_TCI(m->vlan_tci);
 	return hints;
 }
@@ -31,7 +31,8 @@ sl_frame_note(struct sl_burst *b, uint32_t i, uint8_t kind, const void *what, ui
 
 	f->kind = kind;
 	f->port = b->port;
-	f->from = b->from[i];
+	f->from = b->in[i].from;
+	f->checksum_due = b->in[i].checksum_due;
 	f->offset = (uint32_t)((const uint8_t *)what - rte_pktmbuf_mtod(b->mbuf[i], const uint8_t *));
 	f->len = len;
 	return verdict;
@@ -51,7 +52,7 @@ sl_stage_classify(struct sl_burst *b, const struct sl_parse_local *local)
 	b->rx_bytes = 0;
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct rte_mbuf *m = b->mbuf[i];
-		struct sl_parsed parsed;
+		struct sl_parsed *in = &b->in[i];
 		uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
 		enum sl_verdict v;
 
@@ -60,7 +61,8 @@ sl_stage_classify(struct sl_burst *b, const struct sl_parse_local *local)
 		if (i + SL_AHEAD_DATA < b->count)
 			rte_prefetch0(rte_pktmbuf_mtod(b->mbuf[i + SL_AHEAD_DATA], void *));
 		b->rx_bytes += m->pkt_len;
-		v = m->nb_segs != 1 || m->data_off < SL_PATH_HEADROOM_MIN ? SL_DROP_SEGMENTS : sl_parse(local, data, m->data_len, sl_rx_hints(m), &parsed);
+		v = unlikely(m->nb_segs != 1 || m->data_off < SL_PATH_HEADROOM_MIN) ? SL_DROP_SEGMENTS :
+			sl_parse(local, data, m->data_len, sl_rx_hints(m), in);
 		if (likely(v == SL_FORWARD)) {
 			b->verdict[i] = SL_VERDICT_NONE;
 			b->live[live++] = (uint8_t)i;
@@ -68,17 +70,16 @@ sl_stage_classify(struct sl_burst *b, const struct sl_parse_local *local)
 			b->verdict[i] = (uint8_t)v;
 			if (v != SL_PUNT)
 				continue;
-			if (parsed.kind == SL_PARSE_NEIGH) {
-				memset(&b->from[i], 0, sizeof(b->from[i]));
+			if (in->kind == SL_PARSE_NEIGH) {
+				memset(&in->from, 0, sizeof(in->from));
 				sl_frame_note(b, i, SL_FRAME_NEIGHBOUR, data, m->data_len, SL_PUNT);
 				continue;
 			}
 		}
-		b->fmp[i] = data + parsed.offset;
-		b->fmp_len[i] = parsed.len;
-		b->from[i] = parsed.from;
+		b->fmp[i] = data + in->offset;
+		b->fmp_len[i] = in->len;
 		if (unlikely(v == SL_PUNT))
-			sl_frame_note(b, i, frame_kind[parsed.kind], b->fmp[i], parsed.len, SL_PUNT);
+			sl_frame_note(b, i, frame_kind[in->kind], b->fmp[i], in->len, SL_PUNT);
 	}
 	b->live_count = live;
 }
@@ -93,7 +94,8 @@ sl_stage_resume(struct sl_burst *b)
 
 		b->fmp[i] = rte_pktmbuf_mtod_offset(b->mbuf[i], uint8_t *, f->offset);
 		b->fmp_len[i] = f->len;
-		b->from[i] = f->from;
+		b->in[i].from = f->from;
+		b->in[i].checksum_due = f->checksum_due;
 		b->rx_bytes += b->mbuf[i]->pkt_len;
 		b->verdict[i] = SL_VERDICT_NONE;
 		b->live[i] = (uint8_t)i;
@@ -101,15 +103,11 @@ sl_stage_resume(struct sl_burst *b)
 	b->live_count = b->count;
 }
 
-/*
- * Receiver index -> session: DROP_UNKNOWN_INDEX, or HANDOFF when the session is another worker's. Three passes, so that
- * each load was prefetched by the one before. What stays is grouped by session.
- */
+/* Receiver index -> session: two passes, so that each load was prefetched by the one before. Whose it is, admit looks. */
 static inline void
 sl_stage_session(const struct sl_worker *w, struct sl_burst *b)
 {
 	const struct sl_session_view *v = w->view;
-	uint32_t live = 0;
 
 	SL_BURST_EACH(b, k, i)
 		rte_prefetch0(&v->slots[sl_get32(b->fmp[i] + 4) & v->slot_mask]);
@@ -120,48 +118,56 @@ sl_stage_session(const struct sl_worker *w, struct sl_burst *b)
 		b->rx[i] = s;
 		if (likely(s != NULL)) {
 			rte_prefetch0(s);
-			rte_prefetch0(s->rx_key);
+			rte_prefetch0(&s->mmp);
 			rte_prefetch0(&s->replay.highest);
 			rte_prefetch0(&s->replay.seen[sl_get64(b->fmp[i] + 8) / 64 % SL_REPLAY_WORDS]);
 		}
 	}
-	SL_BURST_EACH(b, k, i) {
-		struct sl_session *s = b->rx[i];
-
-		if (unlikely(s == NULL || s->rx_index != sl_get32(b->fmp[i] + 4)))
-			b->verdict[i] = SL_DROP_UNKNOWN_INDEX;
-		else if (unlikely(s->owner != w->id))
-			b->verdict[i] = sl_frame_note(b, i, SL_FRAME_SESSION, b->fmp[i], b->fmp_len[i], SL_HANDOFF);
-		else
-			b->live[live++] = (uint8_t)i;
-	}
-	b->live_count = live;
-	sl_burst_group(b, b->rx);
 }
 
-/* DROP_REPLAY before anything is spent on the frame; commit looks again after the tag has been checked. */
+/*
+ * Before anything is spent on the frame: DROP_UNKNOWN_INDEX; HANDOFF when the session is another worker's; DROP_REPLAY
+ * (commit looks again after the tag has been checked). A UDP checksum tells nothing that the tag does not tell, except
+ * for the source, so it is looked at where the source is news: DROP_UDP_CHECKSUM.
+ */
 static inline void
-sl_stage_replay_check(struct sl_burst *b)
+sl_stage_admit(const struct sl_worker *w, struct sl_burst *b)
 {
 	uint32_t live = 0;
 
 	SL_BURST_EACH(b, k, i) {
 		struct sl_session *s = b->rx[i];
-		const uint64_t counter = sl_get64(b->fmp[i] + 8);
+		uint8_t *fmp = b->fmp[i];
+		const uint64_t counter = sl_get64(fmp + 8);
 
+		if (unlikely(s == NULL || s->rx_index != sl_get32(fmp + 4))) {
+			b->verdict[i] = SL_DROP_UNKNOWN_INDEX;
+			continue;
+		}
+		if (unlikely(s->owner != w->id)) {
+			b->verdict[i] = sl_frame_note(b, i, SL_FRAME_SESSION, fmp, b->fmp_len[i], SL_HANDOFF);
+			continue;
+		}
+		b->moved[i] = sl_addr_hash(&b->in[i].from) != __atomic_load_n(&s->rx_addr_hash, __ATOMIC_RELAXED);
+		if (unlikely(b->moved[i] && b->in[i].checksum_due &&
+			!sl_parse_checksum_good(b->in[i].from.kind, fmp, b->fmp_len[i]))) {
+			b->verdict[i] = SL_DROP_UDP_CHECKSUM;
+			continue;
+		}
 		if (unlikely(!sl_replay_check(&s->replay, counter))) {
 			b->verdict[i] = SL_DROP_REPLAY;
 			__atomic_store_n(&s->replays, s->replays + 1, __ATOMIC_RELAXED);
 			continue;
 		}
-		b->op[live] = (struct sl_aead_op){.text = b->fmp[i] + SL_HEADER_BYTES, .aad = b->fmp[i], .key = s->rx_key,
+		b->counter[i] = counter;
+		b->op[live] = (struct sl_aead_op){.text = fmp + SL_HEADER_BYTES, .aad = fmp, .key = s->rx_key,
 			.counter = counter, .text_len = b->fmp_len[i] - SL_ESTABLISHED_MIN_BYTES, .slot = i};
 		b->live[live++] = (uint8_t)i;
 	}
 	b->live_count = live;
 }
 
-/* One call for the whole burst. The bad ones come back behind the good ones: DROP_AUTH. */
+/* One call for the whole burst: all of it authenticated, the lead deciphered. The bad ones come back behind the good ones: DROP_AUTH. */
 static inline void
 sl_stage_open(struct sl_worker *w, struct sl_burst *b)
 {
@@ -169,17 +175,38 @@ sl_stage_open(struct sl_worker *w, struct sl_burst *b)
 
 	if (b->live_count == 0)
 		return;
-	good = w->aead->open(w->aead_ctx, b->op, b->live_count);
+	good = sl_aead_open_lead(w->aead, w->aead_ctx, b->op, b->live_count);
 	for (uint32_t k = 0; k < b->live_count; k++) {
 		const uint32_t i = b->op[k].slot;
 
 		b->live[k] = (uint8_t)i;
+		b->lead[i] = b->op[k].lead;
 		if (unlikely(k >= good)) {
 			b->verdict[i] = SL_DROP_AUTH;
 			__atomic_store_n(&b->rx[i]->open_failures, b->rx[i]->open_failures + 1, __ATOMIC_RELAXED);
 		}
 	}
 	b->live_count = good;
+}
+
+/* Deciphers the rest of opened frames. slots: their places in the burst. */
+static inline void
+sl_burst_reveal(struct sl_worker *w, struct sl_burst *b, const uint8_t *slots, uint32_t count)
+{
+	struct sl_aead_op op[SL_BURST_MAX];
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < count; k++) {
+		const uint32_t i = slots[k], text_len = b->fmp_len[i] - SL_ESTABLISHED_MIN_BYTES;
+
+		if (b->lead[i] == text_len)
+			continue;
+		op[n++] = (struct sl_aead_op){.text = b->fmp[i] + SL_HEADER_BYTES, .key = b->rx[i]->rx_key,
+			.counter = b->counter[i], .text_len = text_len, .lead = b->lead[i], .slot = i};
+		b->lead[i] = text_len;
+	}
+	if (n)
+		sl_aead_open_rest(w->aead, w->aead_ctx, op, n);
 }
 
 /* Reports an event to control once; the flag stays set when the ring is full, so that the next frame tries again. */
@@ -212,7 +239,7 @@ sl_stage_commit(struct sl_worker *w, struct sl_burst *b)
 	SL_BURST_EACH(b, k, i) {
 		struct sl_session *s = b->rx[i];
 		const uint8_t *fmp = b->fmp[i];
-		const uint64_t counter = sl_get64(fmp + 8);
+		const uint64_t counter = b->counter[i];
 		uint8_t notify;
 
 		if (unlikely(!sl_replay_commit(&s->replay, counter))) {
@@ -227,10 +254,9 @@ sl_stage_commit(struct sl_worker *w, struct sl_burst *b)
 		sl_mmp_rx_frame(&s->mmp, counter, sl_get32(fmp + SL_HEADER_BYTES), b->fmp_len[i], b->now_us, fmp[1]);
 		notify = __atomic_load_n(&s->notify, __ATOMIC_RELAXED);
 		if (unlikely(notify & SL_NOTIFY_FIRST_FRAME))
-			sl_session_event(w, s, SL_NOTIFY_FIRST_FRAME, SL_EVENT_FIRST_FRAME, &b->from[i], fmp[1]);
-		if ((notify & SL_NOTIFY_ADDRESS) && counter == s->replay.highest &&
-			unlikely(sl_addr_hash(&b->from[i]) != __atomic_load_n(&s->rx_addr_hash, __ATOMIC_RELAXED)))
-			sl_session_event(w, s, SL_NOTIFY_ADDRESS, SL_EVENT_ROAMED, &b->from[i], fmp[1]);
+			sl_session_event(w, s, SL_NOTIFY_FIRST_FRAME, SL_EVENT_FIRST_FRAME, &b->in[i].from, fmp[1]);
+		if (unlikely(b->moved[i]) && (notify & SL_NOTIFY_ADDRESS) && counter == s->replay.highest)
+			sl_session_event(w, s, SL_NOTIFY_ADDRESS, SL_EVENT_ROAMED, &b->in[i].from, fmp[1]);
 		b->live[live++] = (uint8_t)i;
 	}
 	b->live_count = live;

@@ -2,8 +2,9 @@
 #ifndef SL_STAGE_OUT_H
 #define SL_STAGE_OUT_H
 /*
- * The sending half of transit: message, next hop, egress, reserve, seal, wrap, finish. Between open and seal the frame
- * lies as [ header 16 | timestamp 4 | type 1 | body ] at b->fmp[i]; what it needs for its way on is written over it.
+ * The sending half of transit: message, next hop, egress, reserve, reseal, wrap, finish. Between open and reseal the
+ * frame lies as [ header 16 | timestamp 4 | type 1 | body ] at b->fmp[i], b->lead[i] bytes behind the header in plain;
+ * what it needs for its way on is written over it.
  */
 #include <rte_ethdev.h>
 #include "sl_stage_in.h"
@@ -35,14 +36,18 @@ sl_frame_note_opened(const struct sl_worker *w, struct sl_burst *b, uint32_t i, 
 	return sl_frame_note(b, i, kind, sl_burst_msg(b, i), sl_burst_msg_len(b, i), SL_PUNT);
 }
 
+/* What is written about a datagram lies in the lead, whatever engine. */
+_Static_assert(4 + SL_DATAGRAM_HEADER_BYTES + 2 <= 64, "datagram header and the first bytes of its payload");
+
 /*
  * What kind of message: datagrams go on, a heartbeat has done its work (LOCAL), the others are control's (PUNT).
  * DROP_DATAGRAM_SHORT, DROP_MESSAGE_UNKNOWN.
  */
 static inline void
-sl_stage_message(const struct sl_worker *w, struct sl_burst *b)
+sl_stage_message(struct sl_worker *w, struct sl_burst *b)
 {
-	uint32_t live = 0;
+	uint8_t punts[SL_BURST_MAX];
+	uint32_t live = 0, punt_count = 0;
 
 	SL_BURST_EACH(b, k, i) {
 		const uint8_t type = *sl_burst_msg(b, i);
@@ -56,11 +61,13 @@ sl_stage_message(const struct sl_worker *w, struct sl_burst *b)
 			b->verdict[i] = SL_LOCAL;
 		} else if (w->message_known[type]) {
 			b->verdict[i] = sl_frame_note_opened(w, b, i, SL_FRAME_MESSAGE);
+			punts[punt_count++] = (uint8_t)i;
 		} else {
 			b->verdict[i] = SL_DROP_MESSAGE_UNKNOWN;
 		}
 	}
 	b->live_count = live;
+	sl_burst_reveal(w, b, punts, punt_count);
 }
 
 /* Copies the head that shows coordinates for control to learn from. A full ring or a head that is too long: counted. */
@@ -72,8 +79,7 @@ sl_burst_learn(struct sl_worker *w, const uint8_t *msg, uint32_t len)
 	const uint8_t *payload = msg + SL_DATAGRAM_PAYLOAD;
 	const uint32_t payload_len = len - SL_DATAGRAM_PAYLOAD;
 
-	if (likely(!sl_payload_may_carry_coords(payload, payload_len)) ||
-		!sl_payload_coords(&seen, payload, payload_len))
+	if (!sl_payload_coords(&seen, payload, payload_len))
 		return;
 	/* Set-up frames are short; of flagged data the text behind the coordinates is not wanted. */
 	if ((payload[0] & 0x0f) == 0) {
@@ -107,7 +113,8 @@ sl_stage_next_hop(struct sl_worker *w, struct sl_burst *b)
 {
 	const uint8_t *dest[SL_BURST_MAX];
 	struct sl_hop hop[SL_BURST_MAX];
-	uint32_t live = 0;
+	uint8_t whole[SL_BURST_MAX], learn[SL_BURST_MAX];
+	uint32_t live = 0, whole_count = 0, learn_count = 0;
 
 	if (b->live_count == 0)
 		return;
@@ -122,24 +129,35 @@ sl_stage_next_hop(struct sl_worker *w, struct sl_burst *b)
 		const uint8_t *msg = sl_burst_msg(b, i);
 
 		b->hop[i] = hop[k];
+		if (likely(hop[k].peer_id < w->view->max_peers))
+			rte_prefetch0(sl_session_peer(w->view, hop[k].peer_id));
 		if (unlikely(hop[k].kind == SL_HOP_LOCAL ||
 			((hop[k].kind != SL_HOP_PEER || hop[k].peer_id == b->rx[i]->peer_id) &&
 				msg[SL_DATAGRAM_TTL] > 1))) {
 			b->verdict[i] = sl_frame_note_opened(w, b, i, SL_FRAME_DATAGRAM);
+			whole[whole_count++] = (uint8_t)i;
 			continue;
 		}
-		sl_burst_learn(w, msg, sl_burst_msg_len(b, i));
+		if (unlikely(sl_payload_may_carry_coords(msg + SL_DATAGRAM_PAYLOAD,
+			sl_burst_msg_len(b, i) - SL_DATAGRAM_PAYLOAD))) {
+			whole[whole_count++] = (uint8_t)i;
+			learn[learn_count++] = (uint8_t)i;
+		}
 		if (unlikely(msg[SL_DATAGRAM_TTL] <= 1))
 			b->verdict[i] = SL_DROP_TTL;
 		else
 			b->live[live++] = (uint8_t)i;
 	}
 	b->live_count = live;
+	sl_burst_reveal(w, b, whole, whole_count);
+	for (uint32_t k = 0; k < learn_count; k++)
+		sl_burst_learn(w, sl_burst_msg(b, learn[k]), sl_burst_msg_len(b, learn[k]));
 }
 
 static inline void
-sl_event_too_big(struct sl_worker *w, const struct sl_burst *b, uint32_t i, uint16_t mtu)
+sl_event_too_big(struct sl_worker *w, struct sl_burst *b, uint32_t i, uint16_t mtu)
 {
+	const uint8_t slot = (uint8_t)i;
 	struct sl_event *e = (struct sl_event *)sl_records_begin(&w->events);
 	const uint32_t len = sl_burst_msg_len(b, i);
 
@@ -147,6 +165,7 @@ sl_event_too_big(struct sl_worker *w, const struct sl_burst *b, uint32_t i, uint
 		SL_COUNT(w, event_ring_full, 1);
 		return;
 	}
+	sl_burst_reveal(w, b, &slot, 1);
 	e->kind = SL_EVENT_TOO_BIG;
 	e->mtu = mtu;
 	e->len = (uint16_t)RTE_MIN(len, SL_EVENT_HEAD_BYTES);
@@ -156,16 +175,14 @@ sl_event_too_big(struct sl_worker *w, const struct sl_burst *b, uint32_t i, uint
 
 /*
  * Peer -> session to seal with, and outer headers. DROP_NO_SESSION, DROP_NO_PATH, DROP_TOO_BIG (and an event). What
- * stays has TTL and path MTU for its way on and is grouped by egress session.
+ * stays has TTL and path MTU for its way on and belongs to the group of its egress session.
  */
 static inline void
 sl_stage_egress(struct sl_worker *w, struct sl_burst *b)
 {
 	uint32_t live = 0;
 
-	SL_BURST_EACH(b, k, i)
-		if (likely(b->hop[i].peer_id < w->view->max_peers))
-			rte_prefetch0(sl_session_peer(w->view, b->hop[i].peer_id));
+	sl_burst_groups_begin(b, &w->marks);
 	SL_BURST_EACH(b, k, i) {
 		const struct sl_hop *hop = &b->hop[i];
 		const struct sl_peer_row *row;
@@ -183,6 +200,8 @@ sl_stage_egress(struct sl_worker *w, struct sl_burst *b)
 			b->verdict[i] = tx == NULL ? SL_DROP_NO_SESSION : SL_DROP_NO_PATH;
 			continue;
 		}
+		rte_prefetch0(tx->tx_key);
+		rte_prefetch0(&tx->tx_counter);
 		/* The least of what the transport allows and what the link carries. 0 = unknown. */
 		mtu = hop->mtu != 0 && hop->mtu < path->mtu ? hop->mtu : path->mtu;
 		if (unlikely(b->fmp_len[i] > mtu)) {
@@ -190,67 +209,71 @@ sl_stage_egress(struct sl_worker *w, struct sl_burst *b)
 			sl_event_too_big(w, b, i, mtu);
 			continue;
 		}
-		rte_prefetch0(tx);
-		rte_prefetch0(&tx->tx_flags);
-		rte_prefetch0(&tx->tx_counter);
 		msg[SL_DATAGRAM_TTL]--;
 		if (mtu < sl_get16(msg + SL_DATAGRAM_PATH_MTU))
 			sl_put16(msg + SL_DATAGRAM_PATH_MTU, mtu);
-		b->tx[i] = tx;
-		b->path[i] = path;
+		sl_burst_group(b, &w->marks, i, tx, path);
 		b->live[live++] = (uint8_t)i;
 	}
 	b->live_count = live;
-	sl_burst_group(b, b->tx);
 }
 
-/*
- * Per egress session: one run of counters, one timestamp, then the new header of each frame. Flags are built anew: K and
- * SP are this session's, CE is what came in or what this hop adds. DROP_NONCE.
- */
+/* A run of counters and a timestamp for each group, then the new header of each frame. DROP_NONCE. */
 static inline void
-sl_stage_reserve(struct sl_burst *b)
+sl_stage_reserve(const struct sl_worker *w, struct sl_burst *b)
 {
+	const bool alone = sl_session_lease_take(w->view);
 	uint32_t live = 0;
 
-	for (uint32_t g = 0; g < b->group_count; g++) {
-		struct sl_session *tx = b->group[g].session;
-		const uint32_t first = b->group[g].first, count = b->group[g].count;
-		const uint8_t tx_flags =
-			__atomic_load_n(&tx->tx_flags, __ATOMIC_RELAXED) & (uint8_t)(SL_FLAG_K | SL_FLAG_SP);
-		/* Control's clock may be a little ahead of this burst's. */
-		const uint32_t ts_ms =
-			b->now_us > tx->origin_us ? (uint32_t)((b->now_us - tx->origin_us) / 1000) : 0;
-		uint64_t counter, bytes = 0;
+	for (uint32_t k = 0; k < b->group_count; k++) {
+		struct sl_group *g = &b->group[k];
+		const struct sl_session *tx = g->session;
 
-		if (unlikely(!sl_nonce_reserve(&tx->tx_counter, count, &counter))) {
-			for (uint32_t k = first; k < first + count; k++)
-				b->verdict[b->live[k]] = SL_DROP_NONCE;
+		g->reserved = sl_session_reserve_with(g->session, alone, g->count, g->bytes, &g->counter);
+		g->tx_flags = __atomic_load_n(&tx->tx_flags, __ATOMIC_RELAXED) & (uint8_t)(SL_FLAG_K | SL_FLAG_SP);
+		/* Control's clock may be a little ahead of this burst's. */
+		g->ts_ms = b->now_us > tx->origin_us ? (uint32_t)((b->now_us - tx->origin_us) / 1000) : 0;
+	}
+	sl_session_lease_give(w->view, alone);
+	/* Flags are built anew: K and SP are the egress session's, CE is what came in or what this hop adds. */
+	SL_BURST_EACH(b, k, i) {
+		struct sl_group *g = &b->group[b->group_of[i]];
+		const struct sl_session *tx = g->session;
+		uint8_t *fmp = b->fmp[i], ce = b->hop[i].congested ? SL_FLAG_CE : 0;
+		const uint32_t text_len = b->fmp_len[i] - SL_ESTABLISHED_MIN_BYTES;
+
+		if (unlikely(!g->reserved)) {
+			b->verdict[i] = SL_DROP_NONCE;
 			continue;
 		}
-		for (uint32_t k = first; k < first + count; k++, counter++) {
-			const uint32_t i = b->live[k], text_len = b->fmp_len[i] - SL_ESTABLISHED_MIN_BYTES;
-			uint8_t *fmp = b->fmp[i];
-			const uint8_t ce = (uint8_t)((fmp[1] & SL_FLAG_CE) | (b->hop[i].congested ? SL_FLAG_CE : 0));
-
-			sl_header_build(fmp, (uint8_t)(tx_flags | ce), (uint16_t)text_len, tx->tx_index, counter);
-			sl_put32(fmp + SL_HEADER_BYTES, ts_ms);
-			b->op[live] = (struct sl_aead_op){.text = fmp + SL_HEADER_BYTES, .aad = fmp, .key = tx->tx_key,
-				.counter = counter, .text_len = text_len, .slot = i};
-			bytes += b->fmp_len[i];
-			b->live[live++] = (uint8_t)i;
-		}
-		__atomic_fetch_add(&tx->tx_bytes, bytes, __ATOMIC_RELAXED);
+		ce |= fmp[1] & SL_FLAG_CE;
+		sl_header_build(fmp, (uint8_t)(g->tx_flags | ce), (uint16_t)text_len, tx->tx_index, g->counter);
+		sl_put32(fmp + SL_HEADER_BYTES, g->ts_ms);
+		b->reop[live] = (struct sl_aead_reop){.text = fmp + SL_HEADER_BYTES, .aad = fmp, .old_key = b->rx[i]->rx_key,
+			.new_key = tx->tx_key, .old_counter = b->counter[i], .new_counter = g->counter++, .text_len = text_len,
+			.lead = b->lead[i], .slot = i};
+		b->live[live++] = (uint8_t)i;
 	}
 	b->live_count = live;
 }
 
-/* One call for the whole burst; cannot fail. */
+/* One call for the whole burst. Only a crypto device can fail: DROP_SEAL. */
 static inline void
-sl_stage_seal(struct sl_worker *w, struct sl_burst *b)
+sl_stage_reseal(struct sl_worker *w, struct sl_burst *b)
 {
-	if (likely(b->live_count != 0))
-		w->aead->seal(w->aead_ctx, b->op, b->live_count);
+	const uint32_t n = b->live_count;
+	uint32_t sealed = n;
+
+	if (likely(n != 0))
+		sealed = sl_aead_reseal(w->aead, w->aead_ctx, b->reop, n);
+	if (likely(sealed == n))
+		return;
+	for (uint32_t k = 0; k < n; k++) {
+		b->live[k] = (uint8_t)b->reop[k].slot;
+		if (k >= sealed)
+			b->verdict[b->live[k]] = SL_DROP_SEAL;
+	}
+	b->live_count = sealed;
 }
 
 /* The shortest frame that transit sends needs no padding to the Ethernet minimum. */
@@ -262,7 +285,7 @@ static inline void
 sl_stage_wrap(struct sl_burst *b)
 {
 	SL_BURST_EACH(b, k, i) {
-		const struct sl_path *path = b->path[i];
+		const struct sl_path *path = b->group[b->group_of[i]].path;
 		struct rte_mbuf *m = b->mbuf[i];
 		uint8_t *frame = b->fmp[i] - path->hdr_len;
 
@@ -349,12 +372,12 @@ sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
 
 	/* In the order in which counters were given out: a session's frames rise on the wire. */
 	SL_BURST_EACH(b, k, i) {
-		const uint32_t p = b->path[i]->port;
+		const uint32_t p = b->group[b->group_of[i]].path->port;
 
 		ports |= 1u << p;
 		w->tx_frames[p][w->tx_fill[p]++] = b->mbuf[i];
 	}
-	for (uint32_t i = 0; i < b->count; i++) {
+	for (uint32_t i = 0; i < b->count && b->live_count != b->count; i++) {
 		struct rte_mbuf *m = b->mbuf[i];
 		const uint8_t v = b->verdict[i];
 

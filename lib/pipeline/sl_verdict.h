@@ -48,6 +48,7 @@ extern "C" {
 	X(DROP_NO_PATH, "drop_no_path", "next hop's neighbour is not resolved")                                        \
 	X(DROP_TOO_BIG, "drop_too_big", "larger than the outgoing link")                                               \
 	X(DROP_NONCE, "drop_nonce", "send counter used up")                                                            \
+	X(DROP_SEAL, "drop_seal", "the crypto device failed to seal it")                                               \
 	X(DROP_TX_FULL, "drop_tx_full", "transmit queue took no more")                                                 \
 	X(DROP_PUNT_FULL, "drop_punt_full", "ring to control is full")                                                 \
 	X(DROP_HANDOFF_FULL, "drop_handoff_full", "ring to the owner worker is full")

@@ -91,6 +91,7 @@ struct sl_worker {
 	bool last_poll_busy;
 	uint64_t last_poll_tsc;
 	uint64_t transmit_tsc; /* cycles inside the drivers' transmit during the burst in hand */
+	struct sl_group_marks marks;
 	struct sl_burst in_hand __attribute__((aligned(SL_CACHE_LINE)));
 	/* finish counts the burst's verdicts here and publishes them in one go: bits of touched say which are not 0 */
 	uint64_t touched;

@@ -6,17 +6,18 @@
  *	classify	Ethernet, VLAN, IP, UDP or raw Ethernet		PUNT (handshake, ARP, ND, ICMP, beacon,
  *			header; FMP prefix				STUN, punch), DROP_SEGMENTS and those of sl_parse.h: DROP_ETHERTYPE
  *									.. DROP_ETH_TYPE, DROP_FMP_*, DROP_NPT
- *	session		receiver index -> session; groups them		HANDOFF, DROP_UNKNOWN_INDEX
- *	replay check	window, before the AEAD				DROP_REPLAY
- *	open		one AEAD call					DROP_AUTH
+ *	session		receiver index -> session
+ *	admit		session, UDP checksum of a new source,		HANDOFF, DROP_UNKNOWN_INDEX, DROP_UDP_CHECKSUM,
+ *			window, before the AEAD				DROP_REPLAY
+ *	open		one AEAD call: the tag, the first bytes		DROP_AUTH
  *	commit		window, measurements, events			DROP_REPLAY (twin in the burst), DROP_INNER_SHORT
  *	message		type of the link message			LOCAL (heartbeat), PUNT (message),
  *									DROP_DATAGRAM_SHORT, DROP_MESSAGE_UNKNOWN
  *	next hop	one look-up; coordinates to learn; TTL		PUNT (datagram), DROP_TTL
  *	egress		session and headers to send with; TTL and	DROP_NO_SESSION, DROP_NO_PATH, DROP_TOO_BIG
- *			path MTU rewritten; groups them
+ *			path MTU rewritten; groups by session
  *	reserve		run of counters a group; headers, timestamps	DROP_NONCE
- *	seal		one AEAD call
+ *	reseal		one AEAD call: from the old key to the new	DROP_SEAL
  *	wrap		outer headers					FORWARD
  *	finish		transmits, punts, hands over or frees		DROP_TX_FULL, DROP_PUNT_FULL, DROP_HANDOFF_FULL
  *
@@ -38,7 +39,7 @@ sl_transit(struct sl_worker *w, struct sl_burst *b)
 	else
 		sl_stage_resume(b);
 	sl_stage_session(w, b);
-	sl_stage_replay_check(b);
+	sl_stage_admit(w, b);
 	sl_stage_open(w, b);
 	sl_stage_commit(w, b);
 
@@ -46,8 +47,8 @@ sl_transit(struct sl_worker *w, struct sl_burst *b)
 	sl_stage_next_hop(w, b);
 
 	sl_stage_egress(w, b);
-	sl_stage_reserve(b);
-	sl_stage_seal(w, b);
+	sl_stage_reserve(w, b);
+	sl_stage_reseal(w, b);
 	sl_stage_wrap(b);
 
 	sl_stage_finish(w, b);

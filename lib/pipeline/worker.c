@@ -89,6 +89,11 @@ sl_worker_create(const struct sl_worker_config *c)
 		if (w->handoff_in[from] == NULL)
 			goto fail;
 	}
+	w->marks.peers = c->view->max_peers;
+	w->marks.of_peer = rte_zmalloc_socket("sl_marks", w->marks.peers * sizeof(*w->marks.of_peer), RTE_CACHE_LINE_SIZE,
+		c->socket);
+	if (w->marks.of_peer == NULL)
+		goto fail;
 	if (records_create(&w->events, SL_EVENT_ENTRIES, sizeof(struct sl_event), c->socket) != 0 ||
 		records_create(&w->learn, SL_LEARN_ENTRIES, sizeof(struct sl_learn), c->socket) != 0)
 		goto fail;
@@ -103,6 +108,7 @@ sl_worker_destroy(struct sl_worker *w)
 {
 	if (w == NULL)
 		return;
+	rte_free(w->marks.of_peer);
 	rte_free(w->learn.data);
 	rte_free(w->events.data);
 	for (unsigned i = 0; i < SL_WORKERS_MAX; i++)

@@ -76,7 +76,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct sl_parse_local l = local;
-	struct sl_parsed fast, slow, want;
+	struct sl_parsed fast, slow, want, later, slow_later;
 	enum sl_verdict v;
 	uint32_t hints = 0;
 	uint8_t choice, *frame;
@@ -99,6 +99,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	v = oracle_parse(&l, frame, size, hints, &want);
 	FUZZ_CHECK(sl_parse(&l, frame, size, hints, &fast) == v);
 	FUZZ_CHECK(sl_parse_slow(&l, frame, size, hints, &slow) == v);
+	/* The checksum left to the caller: the same once it has looked. */
+	FUZZ_CHECK(sl_parse(&l, frame, size, hints | SL_RX_L4_LATER, &later) ==
+		sl_parse_slow(&l, frame, size, hints | SL_RX_L4_LATER, &slow_later));
+	if (v == SL_FORWARD)
+		FUZZ_CHECK(later.checksum_due == slow_later.checksum_due &&
+			(!later.checksum_due || sl_parse_checksum_good(later.from.kind, frame + later.offset, later.len)));
 	if (v == SL_FORWARD || v == SL_PUNT) {
 		FUZZ_CHECK(fast.kind == want.kind && fast.offset == want.offset && fast.len == want.len);
 		FUZZ_CHECK(slow.kind == want.kind && slow.offset == want.offset && slow.len == want.len);

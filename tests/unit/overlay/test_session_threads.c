@@ -188,3 +188,94 @@ SL_TEST(session, lookups_during_install_and_retire)
 		w.grace.freed);
 	sl_session_table_destroy(w.table);
 }
+
+/* --- send counters: a worker with the lease and control beside it --------------------------------------------- */
+
+#define LEASE_RUNS 30000u
+
+struct lease_world {
+	struct sl_session_table *table;
+	const struct sl_session_view *view;
+	struct sl_session *s;
+	uint8_t *taken; /* by counter: how often it was given out */
+	uint64_t room, with_lease, without;
+	bool stop;
+};
+
+static void
+take_note(struct lease_world *w, uint64_t first, uint32_t n)
+{
+	for (uint64_t c = first; c < first + n && c < w->room; c++)
+		__atomic_fetch_add(&w->taken[c], 1, __ATOMIC_RELAXED);
+}
+
+static void *
+lease_worker(void *arg)
+{
+	struct lease_world *w = arg;
+	uint64_t first;
+
+	for (unsigned i = 0; i < LEASE_RUNS; i++) {
+		const uint32_t n = 1 + i % 5;
+		const bool alone = sl_session_lease_take(w->view);
+
+		w->with_lease += alone;
+		w->without += !alone;
+		if (sl_session_reserve_with(w->s, alone, n, 10 * n, &first))
+			take_note(w, first, n);
+		sl_session_lease_give(w->view, alone);
+	}
+	__atomic_store_n(&w->stop, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Every counter is given out once, none is left out, and no byte of the sum is lost. */
+SL_TEST(session, counters_of_worker_and_control)
+{
+	const struct sl_session_table_config c = {.max_sessions = 16, .max_peers = 1, .workers = 1};
+	const uint64_t of_worker = LEASE_RUNS / 5 * (1 + 2 + 3 + 4 + 5);
+	struct lease_world w = {.room = of_worker + 50 * LEASE_RUNS};
+	struct sl_noise_keys keys = {0};
+	uint64_t counter, of_control = 0, wrong = 0;
+	pthread_t thread;
+	uint32_t index;
+
+	w.table = sl_session_table_create(&c);
+	w.taken = calloc(1, w.room);
+	SL_ASSERT(w.table && w.taken);
+	w.view = sl_session_table_view(w.table);
+	SL_ASSERT(w.view->lease != NULL);
+	SL_ASSERT(sl_session_index_reserve(w.table, 0, &index) == 0);
+	w.s = sl_session_install(w.table, index, 1, 0, false, &keys, 1);
+	SL_ASSERT(w.s);
+	SL_ASSERT(pthread_create(&thread, NULL, lease_worker, &w) == 0);
+	while (!__atomic_load_n(&w.stop, __ATOMIC_ACQUIRE) && of_control < 50 * LEASE_RUNS) {
+		if (!sl_session_reserve(w.view, w.s, 10, &counter))
+			break;
+		take_note(&w, counter, 1);
+		of_control++;
+	}
+	pthread_join(thread, NULL);
+	SL_EXPECT_EQ(sl_nonce_used(&w.s->tx_counter), of_worker + of_control);
+	SL_EXPECT_EQ(w.s->tx_bytes, 10 * (of_worker + of_control));
+	for (uint64_t i = 0; i < of_worker + of_control; i++)
+		wrong += w.taken[i] != 1;
+	SL_EXPECT_EQ(wrong, 0);
+	SL_EXPECT_GT(w.with_lease, 0);
+	printf("%" PRIu64 " by the worker (%" PRIu64 " times without the lease), %" PRIu64 " by control\n", of_worker,
+		w.without, of_control);
+	sl_session_table_destroy(w.table);
+	free(w.taken);
+}
+
+/* Several workers: no lease to be had, and nobody waits for one. */
+SL_TEST(session, no_lease_for_several)
+{
+	const struct sl_session_table_config c = {.max_sessions = 16, .max_peers = 1, .workers = 2};
+	struct sl_session_table *t = sl_session_table_create(&c);
+
+	SL_ASSERT(t);
+	SL_EXPECT(sl_session_table_view(t)->lease == NULL);
+	SL_EXPECT(!sl_session_lease_take(sl_session_table_view(t)));
+	sl_session_table_destroy(t);
+}
