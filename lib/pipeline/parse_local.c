@@ -122,6 +122,7 @@ sl_parse_local_mac(struct sl_parse_local *local, const uint8_t mac[6])
 		sl_ip6_link_local(derived, mac);
 		memcpy(local->ip6[0], derived, 16);
 	}
+	shapes_make(local);
 }
 
 static int
