@@ -4,6 +4,7 @@
  *
  *	probe watch SECONDS CA|- AUTHOR_HEX URL ...	the service's thread: subscribes to the author's adverts, fetches each second
  *	probe advert SECRET CA|- URL ... -- udp:ADDR ...	publishes an advert of that key; ends when a relay has taken it
+ *	probe make SECRET COUNT UNIX_S udp:ADDR		prints that many signed adverts, a second apart
  *	probe reconnect COUNT CA|- URL ...		client and sockets in this thread, back-off waits skipped: until that many
  *							connections
  */
@@ -227,6 +228,35 @@ advert(struct sl_nostr_service *s, char **endpoints, int count)
 	return done ? 0 : 1;
 }
 
+static int
+make(const char *secret, unsigned count, uint64_t unix_s, char *endpoint)
+{
+	struct sl_identity *id = sl_identity_from_text(secret);
+	static struct advert_job job;
+	char *colon = strchr(endpoint, ':');
+
+	if (!id || !colon)
+		return 2;
+	*colon = '\0';
+	job.advert.endpoint_count = 1;
+	if (sl_advert_endpoint_parse(&job.advert.endpoints[0], endpoint, colon + 1))
+		return 2;
+	for (unsigned i = 0; i < count; i++) {
+		struct sl_nostr_event e;
+		size_t len;
+		char *text;
+
+		if (make_advert(&job, &e, id, unix_s + i))
+			return 1;
+		text = sl_nostr_event_format(&e, &len);
+		puts(text);
+		free(text);
+		sl_nostr_event_fini(&e);
+	}
+	sl_identity_destroy(id);
+	return 0;
+}
+
 /* --- reconnects ------------------------------------------------------------------------------- */
 
 static struct {
@@ -368,6 +398,8 @@ main(int argc, char **argv)
 		return 2;
 	if (!strcmp(argv[1], "reconnect"))
 		return reconnect((unsigned)atoi(argv[2]), ca, (const char *const *)argv + 4, (unsigned)argc - 4);
+	if (!strcmp(argv[1], "make"))
+		return argc == 6 ? make(argv[2], (unsigned)atoi(argv[3]), strtoull(argv[4], NULL, 10), argv[5]) : 2;
 	if (!strcmp(argv[1], "watch")) {
 		first = 5;
 		if (sl_hex_parse(author, sizeof(author), argv[4]))

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <libwebsockets.h>
 #include <netdb.h>
+#include <openssl/x509_vfy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ struct conn {
 	struct lookup *lookup;
 	bool connecting; /* inside lws_client_connect_via_info() */
 	bool open, ping;
-	char error[SL_NOSTR_REASON_SIZE];
+	char error[SL_NOSTR_REASON_SIZE], tls_error[SL_NOSTR_REASON_SIZE];
 	char *rx; /* one message; SL_NOSTR_TEXT_MAX bytes while open */
 	size_t rx_len;
 	bool rx_bad;
@@ -175,7 +176,7 @@ conn_over(struct conn *c, const char *why)
 {
 	char text[SL_NOSTR_REASON_SIZE];
 
-	snprintf(text, sizeof(text), "%s", c->error[0] ? c->error : why);
+	snprintf(text, sizeof(text), "%s", c->tls_error[0] ? c->tls_error : c->error[0] ? c->error : why);
 	for (char *p = text; *p; p++)
 		if (*p < ' ' || *p >= 0x7f)
 			*p = '?';
@@ -203,7 +204,7 @@ connect_to(struct conn *c, const char *address)
 	i.local_protocol_name = PROTOCOL;
 	i.opaque_user_data = c;
 	i.pwsi = &c->wsi;
-	c->error[0] = '\0';
+	c->error[0] = c->tls_error[0] = '\0';
 	c->connecting = true;
 	if (!lws_client_connect_via_info(&i))
 		c->wsi = NULL;
@@ -218,7 +219,7 @@ net_open(void *arg, unsigned relay)
 	struct sl_ws *ws = arg;
 	struct conn *c = &ws->conns[relay];
 
-	c->error[0] = '\0';
+	c->error[0] = c->tls_error[0] = '\0';
 	/* Even a literal goes this way: what follows comes from sl_ws_service(), never from within. */
 	return lookup_start(c);
 }
@@ -376,6 +377,12 @@ callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in
 	case LWS_CALLBACK_CLIENT_WRITEABLE:
 	case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
 		break;
+	case LWS_CALLBACK_OPENSSL_PERFORM_SERVER_CERT_VERIFICATION:
+		c = lws_get_opaque_user_data(wsi);
+		if (c && !len) /* what libwebsockets itself says of it is a number */
+			snprintf(c->tls_error, sizeof(c->tls_error), "certificate: %.100s",
+				X509_verify_cert_error_string(X509_STORE_CTX_get_error(user)));
+		return 0;
 	default:
 		return 0;
 	}
