@@ -425,6 +425,62 @@ print_relays(FILE *out, const json_t *d, const struct sl_page_options *opt)
 						  : "Nostr is off (node.rendezvous.nostr.enabled)");
 }
 
+static void
+print_outside(FILE *out, const json_t *d)
+{
+	const json_t *o = json_object_get(d, "outside");
+	char line[400], a[SL_SHORT_SIZE];
+
+	row(out, "transport", text(d, "transport"));
+	row(out, "NAT", text(o, "nat"));
+	if (has(o, "address")) {
+		snprintf(line, sizeof(line), "%s, by %s, %s ago", text(o, "address"), text(o, "server"),
+			sl_short_age(a, real(o, "age_secs")));
+		row(out, "seen at", line);
+	}
+	if (has(o, "last_error")) {
+		snprintf(line, sizeof(line), "%s, %s ago", text(o, "last_error"), sl_short_age(a, real(o, "tried_age_secs")));
+		row(out, "last error", line);
+	}
+	fputc('\n', out);
+}
+
+static void
+print_traversal(FILE *out, const json_t *d, const struct sl_page_options *opt)
+{
+	static const char *const heads[] = {"PEER", "STATE", ">FOR", ">NEXT TRY", ">TRIES", ">FAILED", ">PUNCHED", "PATH", ">SKEW",
+		">ERROR AGE", "LAST ERROR", NULL};
+	struct sl_table *t = sl_table_new(heads);
+	const json_t *p;
+	char name[80];
+	size_t i;
+
+	if (!flag(d, "enabled")) {
+		fputs("off (node.rendezvous.nostr.enabled, dm_relays and a UDP transport)\n", out);
+		sl_table_print(t, out, "");
+		return;
+	}
+	print_outside(out, d);
+	json_array_foreach(json_object_get(d, "peers"), i, p)
+	{
+		sl_table_cell(t, "%s", shorten(name, text(p, "name"), opt));
+		sl_table_cell(t, "%s%s%s", text(p, "state"), has(p, "role") ? ", " : "", has(p, "role") ? text(p, "role") : "");
+		cell_age(t, p, "state_age_secs");
+		cell_age(t, p, "next_attempt_secs");
+		cell_count(t, p, "attempts");
+		cell_count(t, p, "failures");
+		cell_age(t, p, "punched_age_secs");
+		sl_table_cell(t, "%s", text(p, "path"));
+		if (has(p, "clock_skew_ms"))
+			sl_table_cell(t, "%.1f s", real(p, "clock_skew_ms") / 1e3);
+		else
+			sl_table_cell(t, "-");
+		cell_age(t, p, "last_error_age_secs");
+		sl_table_cell(t, "%s", text(p, "last_error"));
+	}
+	sl_table_print(t, out, "no peer is to be reached this way");
+}
+
 const struct sl_page sl_pages[] = {
 	{"status", "the node, its tree, its memory", print_status},
 	{"peers", "configured and connected peers", print_peers},
@@ -440,6 +496,7 @@ const struct sl_page sl_pages[] = {
 	{"crypto", "the AEAD engines", print_crypto},
 	{"acl", "access lists: who may be a peer", print_acl},
 	{"adverts", "our advert on Nostr relays, and what peers' adverts say", print_adverts},
+	{"traversal", "the way through NATs: what we are from outside, and each peer's", print_traversal},
 	{"relays", "the Nostr relays: state, next attempt, last error", print_relays},
 };
 const unsigned sl_page_count = sizeof(sl_pages) / sizeof(sl_pages[0]);

@@ -93,6 +93,7 @@ struct sl_conf_address {
 			     port */
 	struct sl_conf_endpoint endpoint; /* UDP */
 	uint8_t mac[6];			  /* Ethernet */
+	bool nat; /* "nat": kind is NONE, the traversal finds the way */
 };
 
 struct sl_conf_peer {

@@ -262,6 +262,17 @@ check_ethernet(struct sl_config *c, struct sl_conf_error *error)
 	return 0;
 }
 
+/* "nat": reached by traversal, from whichever UDP instance does that; the links have nothing to dial. */
+static int
+check_nat_address(const struct sl_config *c, const struct sl_conf_address *a, struct sl_conf_error *error)
+{
+	if (!c->nostr.enabled)
+		return sl_conf_fail(error, a->at, "peers[].addresses[].addr: nat: needs node.rendezvous.nostr.enabled");
+	if (!c->udp_count)
+		return sl_conf_fail(error, a->at, "peers[].addresses[].addr: nat: transports.udp is not configured");
+	return 0;
+}
+
 /* "udp", "udp/<instance>", "ethernet"; what else FIPS has is left out as long as something remains.
  */
 static int
@@ -276,9 +287,9 @@ check_address(struct sl_config *c, struct sl_conf_address *a, struct sl_conf_err
 
 	a->instance = -1;
 	if (!strcmp(a->transport, "udp") || !strncmp(a->transport, "udp/", 4)) {
-		if (!strcasecmp(a->addr, "nat"))
-			return sl_conf_fail(error, a->at,
-				"addr: nat: known to FIPS, not supported by Sluice: NAT traversal");
+		a->nat = !strcasecmp(a->addr, "nat");
+		if (a->nat)
+			return check_nat_address(c, a, error);
 		if (sl_conf_endpoint_parse(&a->endpoint, a->addr, why))
 			return sl_conf_fail(
 				error, a->at, "peers[].addresses[].addr: '%.80s' %s", a->addr, why);
@@ -371,7 +382,7 @@ check_peers(struct sl_config *c, struct sl_conf_error *error)
 
 			if (rc)
 				return rc;
-			usable += p->addresses[a].kind != SL_ADDR_NONE;
+			usable += p->addresses[a].kind != SL_ADDR_NONE || p->addresses[a].nat;
 		}
 		if (p->address_count && !usable && !p->via_nostr)
 			return sl_conf_fail(error, p->at,
@@ -484,10 +495,11 @@ check_nostr(struct sl_config *c, struct sl_conf_error *error)
 	for (uint32_t i = 0; !rc && i < c->udp_count; i++) {
 		const struct sl_conf_udp *u = &c->udp[i];
 
-		if (u->advertise_on_nostr && !u->public && !u->outbound_only)
+		if (u->advertise_on_nostr && !u->public && !u->outbound_only &&
+			(!c->nostr.dm_relay_count || !c->nostr.stun_server_count))
 			rc = sl_conf_fail(error, u->at,
-				"transports.udp.advertise_on_nostr: without public: true: known to FIPS, not supported by Sluice: "
-				"NAT traversal");
+				"transports.udp.advertise_on_nostr: without public: true it needs node.rendezvous.nostr.dm_relays and "
+				"stun_servers");
 	}
 	return rc;
 }

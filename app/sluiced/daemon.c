@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "log.h"
 #include "notify.h"
+#include "nat.h"
 #include "rendezvous.h"
 #include "server.h"
 
@@ -42,6 +43,8 @@ make_resolver(struct sl_daemon *d)
 	if (!d->resolver)
 		return -ENOMEM;
 	rc = sl_peers_init(d);
+	if (!rc)
+		rc = sl_nat_start(d); /* its servers' names */
 	if (!rc)
 		rc = sl_resolver_start(d->resolver, d->config->nostr.enabled);
 	if (rc)
@@ -188,6 +191,7 @@ each_second(struct sl_daemon *d)
 	send_beacons(d);
 	sl_peers_second(d);
 	sl_rendezvous_second(d);
+	sl_nat_second(d);
 	if (sl_acl_refresh(d->acl)) {
 		d->counters[SL_APP_ACL_RELOADED]++;
 		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "access lists read again: %s", sl_acl_mode(d->acl));
@@ -218,7 +222,7 @@ handle_events(struct sl_daemon *d, const struct epoll_event *events, int n)
 }
 
 struct timers {
-	uint64_t links, router, second;
+	uint64_t links, router, second, nat;
 };
 
 /* Runs what is due. After activity the libraries may have earlier deadlines than they told: asked
@@ -230,6 +234,10 @@ run_timers(struct sl_daemon *d, struct timers *t, bool activity)
 		t->links = t->links > d->now_us + 5000 ? d->now_us + 5000 : t->links;
 		t->router = t->router > d->now_us + 5000 ? d->now_us + 5000 : t->router;
 	}
+	if (activity && t->nat != UINT64_MAX)
+		t->nat = t->nat > d->now_us + 5000 ? d->now_us + 5000 : t->nat;
+	if (d->now_us >= t->nat)
+		t->nat = sl_nat_tick(d);
 	if (d->now_us >= t->links)
 		t->links = sl_links_tick(d->links, d->now_us);
 	if (d->now_us >= t->router)
@@ -253,7 +261,7 @@ cpu_us(void)
 static void
 loop(struct sl_daemon *d)
 {
-	struct timers t = {0, 0, 0};
+	struct timers t = {0, 0, 0, 0};
 	struct epoll_event events[EVENTS];
 	unsigned handled = 0;
 	uint64_t cpu = cpu_us();
@@ -315,6 +323,7 @@ down(struct sl_daemon *d, bool eal_up)
 	}
 	sl_server_destroy(d->server);
 	sl_rendezvous_stop(d);
+	sl_nat_stop(d);
 	if (d->epoll_fd >= 0)
 		close(d->epoll_fd);
 	if (d->signal_fd >= 0)

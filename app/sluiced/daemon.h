@@ -24,6 +24,7 @@
 
 struct sl_server;
 struct sl_rendezvous; /* rendezvous.h */
+struct sl_nat;	      /* nat.h */
 
 #define SL_APP_COUNTERS(X)                                                                         \
 	X(LOCAL_DATAGRAM, "local_datagrams",                                                       \
@@ -85,6 +86,9 @@ struct sl_daemon {
 	struct sl_server *server;
 	struct sl_acl *acl;
 	struct sl_rendezvous *rendezvous; /* NULL: Nostr is off */
+	struct sl_nat *nat;		  /* NULL: likewise, or nothing to punch from */
+	/* nat.c's: STUN answers and punch packets; NULL like nat. */
+	void (*traversal)(struct sl_daemon *d, const struct sl_addr *from, const uint8_t *packet, size_t len);
 
 	struct sl_app_peer *peers; /* one per configured peer */
 	struct sl_app_beacon beacons[SL_CONF_TRANSPORTS_MAX];

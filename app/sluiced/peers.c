@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Configured peers: their addresses, literal or through the resolver, as the links take them. */
 #include "daemon.h"
+#include "nat.h"
 #include "rendezvous.h"
 #include <errno.h>
 #include <netdb.h>
@@ -217,7 +218,8 @@ configure(struct sl_daemon *d, uint32_t i)
 	if (rc)
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "peer %s cannot be configured: %s", npub,
 			strerror(-rc));
-	else if (!p.addr_count && p.auto_connect && !d->peers[i].has_names && !d->config->peers[i].via_nostr)
+	else if (!p.addr_count && p.auto_connect && !d->peers[i].has_names && !d->config->peers[i].via_nostr &&
+		 !sl_nat_configured(&d->config->peers[i]))
 		sl_log(SL_LOG_WARNING, SL_TOPIC_APP,
 			"peer %s: no transport of ours carries any of its addresses", npub);
 	return rc;
@@ -342,6 +344,7 @@ want_names(struct sl_daemon *d)
 			if (d->peers[i].advert_handle[n] >= 0)
 				wanted[d->peers[i].advert_handle[n]] = true;
 	}
+	sl_nat_names(d, wanted);
 	for (int h = 0; h < sl_resolver_count(d->resolver); h++)
 		sl_resolver_want(d->resolver, h, wanted[h]);
 }

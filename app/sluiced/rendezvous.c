@@ -8,12 +8,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "nat.h"
+#include "signals.h"
 #include "sl_nostr_service.h"
 #include "../../lib/overlay/nostr/sl_nostr_url.h"
 
 #define REPORTS_A_TURN 16u
 #define APPLY_GAP_US 5000000u /* a peer that changes its advert all the time is followed this often */
 #define TAG_ADVERT 1u
+#define TAG_SIGNAL 2u
+#define TAG_INBOX 3u
 #define SLOT_ADVERT 1u
 #define SLOT_INBOX 2u
 
@@ -37,6 +41,8 @@ struct peer {
 	int number; /* in the discovery; -1: not looked for */
 	uint64_t applied_us;
 	bool dirty;
+	uint64_t inbox_at;   /* when its list of kind 10050 was made; 0: not known */
+	uint32_t inbox_mask; /* relays of ours that stand in it */
 };
 
 struct sl_rendezvous {
@@ -70,13 +76,15 @@ now(const struct sl_daemon *d, struct sl_nostr_time *t)
 static void *
 convert(void *arg, uint32_t tag, const struct sl_nostr_event *e, uint64_t now_unix_s)
 {
-	const struct sl_config *c = arg;
+	const struct sl_daemon *d = arg; /* its configuration and identity alone */
 	struct sl_advert *a;
 
-	if (tag != TAG_ADVERT)
-		return NULL;
+	if (tag == TAG_SIGNAL)
+		return sl_signal_unwrap(e, d->identity);
+	if (tag == TAG_INBOX)
+		return sl_signal_inbox(e);
 	a = malloc(sizeof(*a));
-	if (a && sl_advert_parse(a, e, c->nostr.app, c->nostr.advert_ttl_secs, now_unix_s)) {
+	if (a && sl_advert_parse(a, e, d->config->nostr.app, d->config->nostr.advert_ttl_secs, now_unix_s)) {
 		free(a);
 		a = NULL;
 	}
@@ -156,6 +164,27 @@ add_port_addresses(const struct sl_daemon *d, struct sl_advert *a, const struct 
 	}
 }
 
+/* Behind a NAT: how to ask us for a way in. */
+static void
+add_nat(const struct sl_daemon *d, struct sl_advert *a)
+{
+	const struct sl_config *c = d->config;
+
+	if (a->has_nat || a->endpoint_count == SL_ADVERT_ENDPOINTS_MAX ||
+		sl_advert_endpoint_parse(&a->endpoints[a->endpoint_count], "udp", "nat"))
+		return;
+	a->endpoint_count++;
+	a->has_nat = true;
+	for (uint32_t i = 0; i < c->nostr.dm_relay_count && a->signal_relay_count < SL_ADVERT_SERVERS_MAX; i++)
+		snprintf(a->signal_relays[a->signal_relay_count++], SL_ADVERT_TEXT_SIZE, "%s", c->nostr.dm_relays[i].text);
+	for (uint32_t i = 0; i < c->nostr.stun_server_count && a->stun_server_count < SL_ADVERT_SERVERS_MAX; i++) {
+		const char *text = c->nostr.stun_servers[i].text;
+
+		snprintf(a->stun_servers[a->stun_server_count++], SL_ADVERT_TEXT_SIZE, "%s%.200s",
+			strncmp(text, "stun:", 5) ? "stun:" : "", text);
+	}
+}
+
 static void
 own_endpoints(const struct sl_daemon *d, struct sl_advert *a)
 {
@@ -165,9 +194,11 @@ own_endpoints(const struct sl_daemon *d, struct sl_advert *a)
 	for (uint32_t i = 0; i < d->config->udp_count; i++) {
 		const struct sl_conf_udp *u = &d->config->udp[i];
 
-		if (!u->advertise_on_nostr || u->outbound_only || !u->public)
+		if (!u->advertise_on_nostr || u->outbound_only)
 			continue;
-		if (u->external.family)
+		if (!u->public)
+			add_nat(d, a);
+		else if (u->external.family)
 			add_endpoint(a, u->external.family, u->external.ip,
 				u->external.port ? u->external.port : d->udp_ports[i]);
 		else if (memcmp(u->bind.ip, any, 16) != 0)
@@ -302,6 +333,7 @@ apply(struct sl_daemon *d)
 		p->dirty = false;
 		p->applied_us = d->now_us;
 		sl_peers_discovered(d, i);
+		sl_nat_advert(d, i);
 	}
 }
 
@@ -320,6 +352,27 @@ ask(struct sl_daemon *d)
 		return;
 	if (sl_nostr_service_fetch(r->service, TAG_ADVERT, tag, &f, r->advert_mask, SL_DISCOVERY_FETCH_US))
 		sl_discovery_fetched(r->discovery, tag, NULL, &t);
+}
+
+/* Signals for us, from now on, and where peers behind NATs listen for theirs. */
+static int
+subscribe_signals(struct sl_daemon *d)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+	uint8_t keys[SL_NOSTR_FILTER_AUTHORS * SL_XONLY_BYTES];
+	struct sl_nostr_filter signals = {.kinds = {SL_KIND_WRAP}, .kind_count = 1, .p = sl_identity_xonly(d->identity), .limit = 0};
+	struct sl_nostr_filter lists = {.kinds = {SL_INBOX_KIND}, .kind_count = 1, .authors = keys, .limit = -1};
+	int rc = sl_nostr_service_subscribe(r->service, TAG_SIGNAL, &signals, r->dm_mask);
+
+	for (uint32_t i = 0; !rc && i < d->config->peer_count; i++) {
+		if (r->peers[i].number >= 0 || sl_nat_configured(&d->config->peers[i]))
+			memcpy(keys + SL_XONLY_BYTES * (size_t)lists.author_count++, d->config->peers[i].xonly, SL_XONLY_BYTES);
+		if (lists.author_count && (lists.author_count == SL_NOSTR_FILTER_AUTHORS || i + 1 == d->config->peer_count)) {
+			rc = sl_nostr_service_subscribe(r->service, TAG_INBOX, &lists, r->dm_mask | r->advert_mask);
+			lists.author_count = 0;
+		}
+	}
+	return rc;
 }
 
 static int
@@ -381,6 +434,60 @@ take_relays(struct sl_daemon *d, struct sl_nostr_relays_report *report)
 	}
 }
 
+/* Which of our relays a list names. */
+static uint32_t
+mask_of(const struct sl_rendezvous *r, const char (*urls)[SL_ADVERT_TEXT_SIZE], unsigned count)
+{
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = 0; k < r->url_count; k++)
+			if (sl_nostr_url_same(r->urls[k], urls[i]))
+				mask |= UINT32_C(1) << k;
+	return mask;
+}
+
+static int
+conf_peer_of(const struct sl_daemon *d, const uint8_t xonly[SL_XONLY_BYTES])
+{
+	for (uint32_t i = 0; i < d->config->peer_count; i++)
+		if (!memcmp(d->config->peers[i].xonly, xonly, SL_XONLY_BYTES))
+			return (int)i;
+	return -1;
+}
+
+static void
+take_inbox(struct sl_daemon *d, struct sl_signal_inbox *inbox)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+	const int i = conf_peer_of(d, inbox->author);
+
+	if (i >= 0 && inbox->created_at >= r->peers[i].inbox_at) {
+		r->peers[i].inbox_at = inbox->created_at;
+		r->peers[i].inbox_mask = mask_of(r, (const char (*)[SL_ADVERT_TEXT_SIZE])inbox->urls, inbox->count);
+	}
+	free(inbox);
+}
+
+/* Ownership passes. */
+static void
+take_event(struct sl_daemon *d, uint32_t tag, void *object, const struct sl_nostr_time *t)
+{
+	struct sl_signal_text *text = object;
+
+	switch (tag) {
+	case TAG_SIGNAL:
+		sl_nat_heard(d, text->author, text->text, text->len);
+		free(text);
+		break;
+	case TAG_INBOX:
+		take_inbox(d, object);
+		break;
+	default:
+		(void)sl_discovery_advert(d->rendezvous->discovery, object, t);
+	}
+}
+
 bool
 sl_rendezvous_work(struct sl_daemon *d)
 {
@@ -398,7 +505,7 @@ sl_rendezvous_work(struct sl_daemon *d)
 		n++;
 		switch (report.type) {
 		case SL_NOSTR_REPORT_EVENT:
-			(void)sl_discovery_advert(r->discovery, report.object, &t);
+			take_event(d, report.tag, report.object, &t);
 			break;
 		case SL_NOSTR_REPORT_FETCHED:
 			sl_discovery_fetched(r->discovery, report.token, &report.result, &t);
@@ -473,7 +580,7 @@ start_service(struct sl_daemon *d)
 	const char *urls[SL_NOSTR_RELAYS_MAX];
 	struct sl_nostr_service_config c = {.urls = urls, .url_count = r->url_count, .identity = d->identity,
 		.ca_file = d->config->dataplane.nostr_ca_file[0] ? d->config->dataplane.nostr_ca_file : NULL,
-		.convert = convert, .arg = (void *)(uintptr_t)d->config};
+		.convert = convert, .arg = d};
 	cpu_set_t cpus;
 
 	for (unsigned i = 0; i < r->url_count; i++)
@@ -512,6 +619,8 @@ sl_rendezvous_start(struct sl_daemon *d)
 		rc = subscribe(d);
 	if (!rc && r->dm_mask)
 		rc = publish(d, SLOT_INBOX, r->dm_mask, make_inbox);
+	if (!rc && r->dm_mask)
+		rc = subscribe_signals(d);
 	if (rc) {
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "Nostr relays: %s",
 			rc == -EIO ? "TLS cannot be set up (dataplane.nostr_ca_file?)" : strerror(-rc));
@@ -566,6 +675,51 @@ sl_rendezvous_expect_dial(struct sl_daemon *d, uint32_t conf_peer, uint64_t dial
 
 	if (r && r->peers[conf_peer].number >= 0)
 		sl_discovery_expect_dial(r->discovery, (unsigned)r->peers[conf_peer].number, dial_us);
+}
+
+static unsigned
+open_relays(const struct sl_rendezvous *r, uint32_t mask)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; r->relays && i < r->relays->count; i++)
+		n += (mask >> i & 1) && r->relays->relays[i].state == SL_NOSTR_RELAY_OPEN;
+	return n;
+}
+
+bool
+sl_rendezvous_listening(const struct sl_daemon *d)
+{
+	return d->rendezvous && open_relays(d->rendezvous, d->rendezvous->dm_mask);
+}
+
+/* Peering facts, 9: where the peer listens, its advert's relays, our own; of them those that we are connected to anyway. */
+int
+sl_rendezvous_signal(struct sl_daemon *d, const uint8_t xonly[SL_XONLY_BYTES], const char *text)
+{
+	struct sl_rendezvous *r = d->rendezvous;
+	const int i = conf_peer_of(d, xonly);
+	const struct sl_advert *a = i >= 0 ? sl_rendezvous_advert(d, (uint32_t)i) : NULL;
+	/* Of who has said nothing about where it listens, any relay of ours may be the common one. */
+	uint32_t mask = i >= 0 && r->peers[i].inbox_at ? r->dm_mask | r->peers[i].inbox_mask : r->dm_mask | r->advert_mask;
+	struct sl_signal_job *job;
+	unsigned open;
+	int rc;
+
+	if (a)
+		mask |= mask_of(r, a->signal_relays, a->signal_relay_count);
+	open = open_relays(r, mask);
+	if (!open)
+		return -ENOTCONN;
+	job = sl_signal_job_new(xonly, text, d->config->nostr.signal_ttl_secs);
+	if (!job)
+		return -ENOMEM;
+	rc = sl_nostr_service_publish(r->service, 0, mask, sl_signal_make, free, job);
+	if (rc) {
+		free(job);
+		return rc;
+	}
+	return (int)open;
 }
 
 void

@@ -26,6 +26,11 @@ const struct sl_advert *sl_rendezvous_advert(const struct sl_daemon *d, uint32_t
 /* Relays may be asked about this peer when it is dialled (monotonic us; 0 = no dial is planned). */
 void sl_rendezvous_expect_dial(struct sl_daemon *d, uint32_t conf_peer, uint64_t dial_us);
 
+/* Is there a relay now on which signals for us are heard? */
+bool sl_rendezvous_listening(const struct sl_daemon *d);
+/* A text for one node, wrapped (kind 21059): how many relays it goes to, -ENOTCONN when to none, or -errno. */
+int sl_rendezvous_signal(struct sl_daemon *d, const uint8_t xonly[SL_XONLY_BYTES], const char *text);
+
 /* For show_rendezvous.c. */
 struct sl_nostr_relays_report;
 struct sl_rendezvous_own {

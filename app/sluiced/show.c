@@ -18,6 +18,7 @@ static const struct {
 	{"show_drops", sl_show_drops, NULL}, {"show_neighbours", sl_show_neighbours, NULL},
 	{"show_counters", sl_show_counters, NULL}, {"show_crypto", sl_show_crypto, NULL},
 	{"show_acl", sl_show_acl, NULL}, {"show_adverts", NULL, sl_show_adverts},
+	{"show_traversal", sl_show_traversal, NULL},
 	{"show_relays", sl_show_relays, NULL}};
 
 static void

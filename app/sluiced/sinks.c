@@ -258,6 +258,25 @@ dp_link(void *arg, uint16_t port, bool up)
 	sl_port_events_link(arg, port, up);
 }
 
+/* The path to a peer has another size: so has the link, for what is routed over it. */
+static void
+dp_path_mtu(void *arg, uint32_t peer_id, uint16_t mtu)
+{
+	struct sl_daemon *d = arg;
+
+	if (peer_id < d->max_peers && d->peer_up[peer_id])
+		sl_router_peer_mtu(d->router, peer_id, mtu, now(d));
+}
+
+static void
+dp_traversal(void *arg, const struct sl_addr *from, const uint8_t *packet, size_t len)
+{
+	struct sl_daemon *d = arg;
+
+	if (d->traversal)
+		d->traversal(d, from, packet, len);
+}
+
 void
 sl_sinks_dataplane(struct sl_daemon *d, struct sl_dataplane_sink *sink)
 {
@@ -270,5 +289,7 @@ sl_sinks_dataplane(struct sl_daemon *d, struct sl_dataplane_sink *sink)
 		.first_frame = dp_first_frame,
 		.roamed = dp_roamed,
 		.beacon = dp_beacon,
+		.path_mtu = dp_path_mtu,
+		.traversal = dp_traversal,
 		.link = dp_link};
 }

@@ -118,7 +118,8 @@ sl_dataplane_create(const struct sl_dataplane_config *config, const struct sl_se
 	if (dp->paths == NULL)
 		goto fail;
 	neigh_sink = (struct sl_neigh_sink){.arg = dp, .transmit = sl_paths_neigh_transmit,
-		.changed = sl_paths_neigh_changed};
+		.changed = sl_paths_neigh_changed, .too_big = sl_paths_too_big};
+	dp->pmtu_due_us = UINT64_MAX;
 	dp->neigh = sl_neigh_create(&neigh_config, &neigh_sink, sl_dataplane_now_us());
 	if (dp->neigh == NULL) {
 		rc = -errno;

@@ -94,6 +94,8 @@ static void
 too_big(struct sl_neigh *n, uint16_t port, uint8_t family, const uint8_t *quoted, size_t len, uint32_t mtu)
 {
 	const size_t bytes = neigh_ip_bytes(family), src = family == 4 ? 12 : 8;
+	size_t header = SL_IP6_BYTES;
+	const uint8_t *udp = NULL;
 	struct sl_ifaddr ip = {.family = family, .prefix_len = family == 4 ? 32 : 128};
 
 	if (len < (family == 4 ? SL_IP4_BYTES : SL_IP6_BYTES) || (quoted[0] >> 4) != family) {
@@ -106,8 +108,13 @@ too_big(struct sl_neigh *n, uint16_t port, uint8_t family, const uint8_t *quoted
 	}
 	neigh_count(n, SL_NEIGH_TOO_BIG);
 	memcpy(ip.ip, quoted + src + bytes, bytes);
+	/* Ours carry no IPv6 extension headers and no IPv4 options; neither is wrong to look behind. */
+	if (family == 4)
+		header = (size_t)(quoted[0] & 0x0f) * 4;
+	if ((family == 4 ? quoted[9] : quoted[6]) == SL_IPPROTO_UDP && header >= SL_IP4_BYTES && len >= header + 4)
+		udp = quoted + header;
 	if (n->sink.too_big)
-		n->sink.too_big(n->sink.arg, port, &ip, mtu < UINT16_MAX ? (uint16_t)mtu : UINT16_MAX);
+		n->sink.too_big(n->sink.arg, port, &ip, udp, mtu < UINT16_MAX ? (uint16_t)mtu : UINT16_MAX);
 }
 
 void

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <rte_ethdev.h>
+#include "../overlay/sl_log.h"
 #include "sl_control.h"
 
 const struct sl_dataplane_transport *
@@ -22,7 +23,9 @@ static int
 path_make(const struct sl_dataplane *dp, struct sl_path *path, const struct sl_addr *to, const struct sl_neigh_hop *hop)
 {
 	const struct sl_dataplane_transport *t = sl_transport_find(dp, to->transport);
-	struct sl_path_spec spec = {.to = *to, .port = hop->port, .vlan = hop->vlan, .ip_mtu = hop->mtu};
+	const uint16_t learned = sl_pmtu_lookup(&dp->pmtu, to, dp->now_us);
+	struct sl_path_spec spec = {.to = *to, .port = hop->port, .vlan = hop->vlan,
+		.ip_mtu = learned && learned < hop->mtu ? learned : hop->mtu};
 
 	if (t == NULL)
 		return -EINVAL;
@@ -203,6 +206,15 @@ path_release(struct sl_dataplane *dp, struct sl_peer_path *pp, uint64_t now_us)
 	pp->held = false;
 }
 
+/* Less than its transport is configured for. */
+static bool
+is_narrow(const struct sl_dataplane *dp, const struct sl_path *path)
+{
+	const struct sl_dataplane_transport *t = sl_transport_find(dp, path->addr.transport);
+
+	return t && path->mtu < t->mtu;
+}
+
 /* Looks the address up and publishes what comes of it: a path, or none until the neighbour answers. */
 static void
 path_update(struct sl_dataplane *dp, uint32_t peer_id, uint64_t now_us)
@@ -228,6 +240,12 @@ path_update(struct sl_dataplane *dp, uint32_t peer_id, uint64_t now_us)
 		}
 	}
 	path_publish(dp, peer_id, path);
+	/* Noted here, told in sl_paths_refresh(): who sets a path need not expect to be called back. */
+	if (path && path->mtu != pp->mtu) {
+		pp->mtu_changed = pp->mtu != 0 || is_narrow(dp, path);
+		pp->mtu = path->mtu;
+		dp->mtus_dirty |= pp->mtu_changed;
+	}
 }
 
 void
@@ -241,6 +259,8 @@ sl_dataplane_path_set(struct sl_dataplane *dp, uint32_t peer_id, const struct sl
 	pp = &dp->paths[peer_id];
 	path_release(dp, pp, now_us);
 	pp->wanted = addr != NULL;
+	pp->mtu = 0;
+	pp->mtu_changed = false;
 	if (addr == NULL) {
 		path_publish(dp, peer_id, NULL);
 		return;
@@ -262,6 +282,50 @@ sl_paths_neigh_changed(void *arg, uint16_t port, const struct sl_ifaddr *ip, con
 		if (pp->wanted && pp->held && pp->hop.port == port && pp->hop.family == ip->family &&
 			memcmp(pp->hop.next_ip, ip->ip, ip->family == 4 ? 4 : 16) == 0)
 			pp->dirty = dp->paths_dirty = true;
+	}
+}
+
+/* Is a packet from this transport to that address what the report quotes? */
+static bool
+is_quoted(const struct sl_dataplane *dp, const struct sl_peer_path *pp, uint16_t port, const struct sl_ifaddr *ip,
+	const uint8_t *udp)
+{
+	const struct sl_dataplane_transport *t = sl_transport_find(dp, pp->addr.transport);
+
+	return pp->wanted && pp->current && pp->current->port == port && t &&
+	       pp->addr.kind == (ip->family == 4 ? SL_ADDR_UDP4 : SL_ADDR_UDP6) &&
+	       memcmp(pp->addr.u.ip6, ip->ip, ip->family == 4 ? 4 : 16) == 0 && sl_get16be(udp) == t->udp_port &&
+	       sl_get16be(udp + 2) == pp->addr.udp_port;
+}
+
+void
+sl_paths_too_big(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *udp, uint16_t mtu)
+{
+	const uint16_t overhead = (uint16_t)((ip->family == 4 ? SL_IP4_BYTES : SL_IP6_BYTES) + SL_UDP_BYTES);
+	struct sl_dataplane *dp = arg;
+	char text[SL_ADDR_TEXT_SIZE];
+	bool floored;
+	uint16_t now;
+
+	for (uint32_t i = 0; udp && i < dp->view->max_peers; i++) {
+		struct sl_peer_path *pp = &dp->paths[i];
+
+		if (!is_quoted(dp, pp, port, ip, udp))
+			continue;
+		now = sl_pmtu_report(&dp->pmtu, ip->family, ip->ip, mtu, (uint16_t)(pp->current->mtu + overhead), dp->now_us,
+			&floored);
+		if (now == 0)
+			return;
+		sl_addr_format(text, &pp->addr);
+		sl_log(floored ? SL_LOG_WARNING : SL_LOG_NOTICE, SL_TOPIC_PIPELINE,
+			"path to %s carries %u bytes of IP, not %u%s", text, now, pp->current->mtu + overhead,
+			floored ? " (a router says less than any host must take: not believed below this)" : "");
+		for (uint32_t k = i; k < dp->view->max_peers; k++)
+			if (dp->paths[k].wanted && dp->paths[k].addr.kind == pp->addr.kind &&
+				memcmp(&dp->paths[k].addr.u, &pp->addr.u, sizeof(pp->addr.u)) == 0)
+				dp->paths[k].dirty = dp->paths_dirty = true;
+		dp->pmtu_due_us = dp->now_us + SL_PMTU_AGE_US < dp->pmtu_due_us ? dp->now_us + SL_PMTU_AGE_US : dp->pmtu_due_us;
+		return;
 	}
 }
 
@@ -289,15 +353,40 @@ sl_dataplane_peer_usable(const struct sl_dataplane *dp, uint32_t peer_id)
 	return port >= 0 && sl_port_usable(&dp->ports[port]);
 }
 
+/* Reports that have ended: those paths are tried at their full size again. */
+static void
+forget_reports(struct sl_dataplane *dp)
+{
+	if (!sl_pmtu_expire(&dp->pmtu, dp->now_us, &dp->pmtu_due_us))
+		return;
+	for (uint32_t i = 0; i < dp->view->max_peers; i++)
+		if (dp->paths[i].wanted && dp->paths[i].mtu)
+			dp->paths[i].dirty = dp->paths_dirty = true;
+}
+
 void
 sl_paths_refresh(struct sl_dataplane *dp)
 {
-	if (!dp->paths_dirty)
+	if (dp->now_us >= dp->pmtu_due_us)
+		forget_reports(dp);
+	if (dp->paths_dirty) {
+		dp->paths_dirty = false;
+		for (uint32_t i = 0; i < dp->view->max_peers; i++)
+			if (dp->paths[i].wanted && dp->paths[i].dirty)
+				path_update(dp, i, dp->now_us);
+	}
+	if (!dp->mtus_dirty)
 		return;
-	dp->paths_dirty = false;
-	for (uint32_t i = 0; i < dp->view->max_peers; i++)
-		if (dp->paths[i].wanted && dp->paths[i].dirty)
-			path_update(dp, i, dp->now_us);
+	dp->mtus_dirty = false;
+	for (uint32_t i = 0; i < dp->view->max_peers; i++) {
+		struct sl_peer_path *pp = &dp->paths[i];
+
+		if (!pp->mtu_changed)
+			continue;
+		pp->mtu_changed = false;
+		if (dp->sink.path_mtu)
+			dp->sink.path_mtu(dp->sink.arg, i, pp->mtu);
+	}
 }
 
 void

@@ -11,6 +11,7 @@
 #include "sl_dataplane.h"
 #include "sl_neigh.h"
 #include "sl_path.h"
+#include "sl_pmtu.h"
 #include "sl_port.h"
 #include "sl_worker.h"
 
@@ -31,6 +32,8 @@ struct sl_reclaim {
 /* One per row of the peer table: the path we want published there. */
 struct sl_peer_path {
 	bool wanted, held, dirty;
+	bool mtu_changed; /* since the sink was told, or the path was set */
+	uint16_t mtu;	  /* of the last path published for this address, FMP bytes; 0 = none yet */
 	struct sl_addr addr;
 	struct sl_neigh_hop hop; /* valid when held */
 	struct sl_path *current; /* published, or NULL */
@@ -63,7 +66,9 @@ struct sl_dataplane {
 	unsigned first_worker;	/* of this turn */
 	uint64_t neigh_due_us;
 	struct sl_peer_path *paths; /* view->max_peers */
-	bool paths_dirty;
+	bool paths_dirty, mtus_dirty;
+	struct sl_pmtu pmtu;
+	uint64_t pmtu_due_us; /* when the next report is forgotten */
 	uint64_t stale_punts; /* frames of peers that were gone when control saw them */
 };
 
@@ -94,9 +99,10 @@ const char *sl_port_state_name(const struct sl_port *p);
 const struct sl_dataplane_transport *sl_transport_find(const struct sl_dataplane *dp, uint8_t id);
 /* Sends one complete frame on control's queue of a port; takes the mbuf. 0 or -ENOBUFS. */
 int sl_control_send(struct sl_dataplane *dp, uint16_t port, struct rte_mbuf *m) SL_MUST_CHECK;
-/* The neighbour machine's transmit and changed. */
+/* The neighbour machine's transmit, changed and too_big. */
 void sl_paths_neigh_transmit(void *arg, uint16_t port, const uint8_t *frame, size_t len);
 void sl_paths_neigh_changed(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *mac);
+void sl_paths_too_big(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *udp, uint16_t mtu);
 /* A port is usable, or not any more: its paths are made again, or withdrawn, by the next refresh. */
 void sl_paths_port_changed(struct sl_dataplane *dp, uint16_t port);
 /* Makes paths again whose neighbour has changed. */

@@ -85,6 +85,8 @@ struct sl_dataplane_sink {
 	 * behind it: sl_dataplane_peer_port(). Their paths are withdrawn and published again without anybody's doing.
 	 */
 	void (*link)(void *arg, uint16_t port, bool up);
+	/* The path to a peer has another size than before: FMP bytes that fit in a packet, of the path as it is published now. */
+	void (*path_mtu)(void *arg, uint32_t peer_id, uint16_t mtu);
 	/* A STUN answer or punch packet, while sl_dataplane_traversal() wants them. Nothing about it is checked. */
 	void (*traversal)(void *arg, const struct sl_addr *from, const uint8_t *packet, size_t len);
 };

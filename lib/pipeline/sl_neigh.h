@@ -54,8 +54,11 @@ struct sl_neigh_sink {
 	void (*transmit)(void *arg, uint16_t port, const uint8_t *frame, size_t len);
 	/* A next hop got a MAC, another MAC, or lost it (mac NULL): rebuild paths over it. ip: prefix_len 32 or 128. */
 	void (*changed)(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *mac);
-	/* A router told us that packets to ip (of ours to a peer) above mtu bytes do not pass. NOT authenticated. May be NULL. */
-	void (*too_big)(void *arg, uint16_t port, const struct sl_ifaddr *ip, uint16_t mtu);
+	/*
+	 * A router told us that packets to ip (of ours to a peer) above mtu bytes do not pass; 0: it does not say which. NOT
+	 * authenticated. udp: the quoted UDP header's ports, 4 bytes, NULL when it quotes none. May be NULL.
+	 */
+	void (*too_big)(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *udp, uint16_t mtu);
 };
 
 /* A port as control brings it up; addresses and routes as in the configuration. Copied. */

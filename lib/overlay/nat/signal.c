@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sl_signal.h"
+#include "sl_nat_signal.h"
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 
 const char *
-sl_signal_error_name(enum sl_signal_error e)
+sl_nat_signal_error_name(enum sl_nat_signal_error e)
 {
 	static const char *const names[] = {
 #define NAME(id, name) name,
-		SL_SIGNAL_ERRORS(NAME)
+		SL_NAT_SIGNAL_ERRORS(NAME)
 #undef NAME
 	};
 	return names[e];
@@ -63,7 +63,7 @@ put_npub(json_t *o, const char *key, const uint8_t xonly[SL_XONLY_BYTES], bool *
 }
 
 static void
-put_side(json_t *o, const struct sl_signal *s, bool *ok)
+put_side(json_t *o, const struct sl_nat_signal *s, bool *ok)
 {
 	json_t *list = json_array();
 
@@ -76,9 +76,9 @@ put_side(json_t *o, const struct sl_signal *s, bool *ok)
 }
 
 int
-sl_signal_format(char *text, size_t size, const struct sl_signal *s)
+sl_nat_signal_format(char *text, size_t size, const struct sl_nat_signal *s)
 {
-	const bool answer = s->kind == SL_SIGNAL_ANSWER;
+	const bool answer = s->kind == SL_NAT_SIGNAL_ANSWER;
 	json_t *o = json_object();
 	bool ok = o != NULL;
 	size_t len;
@@ -179,7 +179,7 @@ get_address(const json_t *v, struct sl_addr *a)
 }
 
 static bool
-get_side(const json_t *o, struct sl_signal *s)
+get_side(const json_t *o, struct sl_nat_signal *s)
 {
 	const json_t *reflexive = json_object_get(o, "reflexiveAddress"), *list = json_object_get(o, "localAddresses"), *v;
 	struct sl_addr a;
@@ -202,7 +202,7 @@ get_side(const json_t *o, struct sl_signal *s)
 #define MS_MAX 253402300799999u /* end of the year 9999 */
 
 static bool
-get_punch(const json_t *o, struct sl_signal *s)
+get_punch(const json_t *o, struct sl_nat_signal *s)
 {
 	const json_t *v = json_object_get(o, "punch");
 	uint64_t interval, duration;
@@ -220,7 +220,7 @@ get_punch(const json_t *o, struct sl_signal *s)
 }
 
 static bool
-get_answer(const json_t *o, struct sl_signal *s)
+get_answer(const json_t *o, struct sl_nat_signal *s)
 {
 	const json_t *accepted = json_object_get(o, "accepted");
 
@@ -230,40 +230,40 @@ get_answer(const json_t *o, struct sl_signal *s)
 	       get_number(o, "offerReceivedAt", &s->received_ms, MS_MAX, &s->has_received);
 }
 
-static enum sl_signal_error
-get_signal(const json_t *o, struct sl_signal *s)
+static enum sl_nat_signal_error
+get_signal(const json_t *o, struct sl_nat_signal *s)
 {
 	const char *type = json_string_value(json_object_get(o, "type"));
 
 	if (!json_is_object(o) || type == NULL)
-		return SL_SIGNAL_MALFORMED;
+		return SL_NAT_SIGNAL_MALFORMED;
 	if (strcmp(type, "offer") == 0)
-		s->kind = SL_SIGNAL_OFFER;
+		s->kind = SL_NAT_SIGNAL_OFFER;
 	else if (strcmp(type, "answer") == 0)
-		s->kind = SL_SIGNAL_ANSWER;
+		s->kind = SL_NAT_SIGNAL_ANSWER;
 	else
-		return SL_SIGNAL_TYPE;
+		return SL_NAT_SIGNAL_TYPE;
 	if (!get_text(o, "sessionId", s->session_id, sizeof(s->session_id), true) ||
 		!get_text(o, "nonce", s->nonce, sizeof(s->nonce), true) ||
 		!get_number(o, "issuedAt", &s->issued_ms, MS_MAX, NULL) ||
 		!get_number(o, "expiresAt", &s->expires_ms, MS_MAX, NULL) || !get_npub(o, "senderNpub", s->sender) ||
 		!get_npub(o, "recipientNpub", s->recipient) || !get_side(o, s))
-		return SL_SIGNAL_MALFORMED;
-	return s->kind == SL_SIGNAL_OFFER || get_answer(o, s) ? SL_SIGNAL_OK : SL_SIGNAL_MALFORMED;
+		return SL_NAT_SIGNAL_MALFORMED;
+	return s->kind == SL_NAT_SIGNAL_OFFER || get_answer(o, s) ? SL_NAT_SIGNAL_OK : SL_NAT_SIGNAL_MALFORMED;
 }
 
-enum sl_signal_error
-sl_signal_parse(struct sl_signal *s, const char *text, size_t len)
+enum sl_nat_signal_error
+sl_nat_signal_parse(struct sl_nat_signal *s, const char *text, size_t len)
 {
-	enum sl_signal_error e;
+	enum sl_nat_signal_error e;
 	json_error_t error;
 	json_t *o;
 
 	memset(s, 0, sizeof(*s));
-	if (len > SL_SIGNAL_TEXT_MAX)
-		return SL_SIGNAL_MALFORMED;
+	if (len > SL_NAT_SIGNAL_TEXT_MAX)
+		return SL_NAT_SIGNAL_MALFORMED;
 	o = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
-	e = o ? get_signal(o, s) : SL_SIGNAL_MALFORMED;
+	e = o ? get_signal(o, s) : SL_NAT_SIGNAL_MALFORMED;
 	json_decref(o);
 	return e;
 }
@@ -274,13 +274,13 @@ enum freshness { FRESH, EXPIRED, FUTURE };
 
 /* The sender may shorten its own time, not widen ours. */
 static enum freshness
-freshness(const struct sl_signal *s, uint64_t now_ms, uint64_t ttl_ms)
+freshness(const struct sl_nat_signal *s, uint64_t now_ms, uint64_t ttl_ms)
 {
 	const uint64_t most = s->issued_ms + ttl_ms, until = s->expires_ms < most ? s->expires_ms : most;
 
-	if (s->issued_ms > now_ms + SL_SIGNAL_SKEW_MS)
+	if (s->issued_ms > now_ms + SL_NAT_SIGNAL_SKEW_MS)
 		return FUTURE;
-	return now_ms >= until + SL_SIGNAL_SKEW_MS ? EXPIRED : FRESH;
+	return now_ms >= until + SL_NAT_SIGNAL_SKEW_MS ? EXPIRED : FRESH;
 }
 
 static bool
@@ -289,34 +289,34 @@ same_key(const uint8_t a[SL_XONLY_BYTES], const uint8_t b[SL_XONLY_BYTES])
 	return memcmp(a, b, SL_XONLY_BYTES) == 0;
 }
 
-enum sl_signal_error
-sl_signal_offer_check(const struct sl_signal *offer, const uint8_t author[SL_XONLY_BYTES],
+enum sl_nat_signal_error
+sl_nat_signal_offer_check(const struct sl_nat_signal *offer, const uint8_t author[SL_XONLY_BYTES],
 	const uint8_t self[SL_XONLY_BYTES], uint64_t now_ms, uint64_t ttl_ms)
 {
-	if (offer->kind != SL_SIGNAL_OFFER)
-		return SL_SIGNAL_TYPE;
+	if (offer->kind != SL_NAT_SIGNAL_OFFER)
+		return SL_NAT_SIGNAL_TYPE;
 	switch (freshness(offer, now_ms, ttl_ms)) {
 	case EXPIRED:
-		return SL_SIGNAL_EXPIRED_OFFER;
+		return SL_NAT_SIGNAL_EXPIRED_OFFER;
 	case FUTURE:
-		return SL_SIGNAL_FUTURE_OFFER;
+		return SL_NAT_SIGNAL_FUTURE_OFFER;
 	case FRESH:
 		break;
 	}
-	return same_key(offer->sender, author) && same_key(offer->recipient, self) ? SL_SIGNAL_OK : SL_SIGNAL_IDENTITY;
+	return same_key(offer->sender, author) && same_key(offer->recipient, self) ? SL_NAT_SIGNAL_OK : SL_NAT_SIGNAL_IDENTITY;
 }
 
-enum sl_signal_error
-sl_signal_answer_check(const struct sl_signal *offer, const struct sl_signal *answer,
+enum sl_nat_signal_error
+sl_nat_signal_answer_check(const struct sl_nat_signal *offer, const struct sl_nat_signal *answer,
 	const uint8_t author[SL_XONLY_BYTES], const uint8_t self[SL_XONLY_BYTES], uint64_t now_ms, uint64_t ttl_ms)
 {
-	static const enum sl_signal_error own[] = {[EXPIRED] = SL_SIGNAL_EXPIRED_OWN, [FUTURE] = SL_SIGNAL_FUTURE_OWN};
-	static const enum sl_signal_error theirs[] = {
-		[EXPIRED] = SL_SIGNAL_EXPIRED_ANSWER, [FUTURE] = SL_SIGNAL_FUTURE_ANSWER};
+	static const enum sl_nat_signal_error own[] = {[EXPIRED] = SL_NAT_SIGNAL_EXPIRED_OWN, [FUTURE] = SL_NAT_SIGNAL_FUTURE_OWN};
+	static const enum sl_nat_signal_error theirs[] = {
+		[EXPIRED] = SL_NAT_SIGNAL_EXPIRED_ANSWER, [FUTURE] = SL_NAT_SIGNAL_FUTURE_ANSWER};
 	enum freshness f;
 
-	if (answer->kind != SL_SIGNAL_ANSWER)
-		return SL_SIGNAL_TYPE;
+	if (answer->kind != SL_NAT_SIGNAL_ANSWER)
+		return SL_NAT_SIGNAL_TYPE;
 	f = freshness(offer, now_ms, ttl_ms);
 	if (f != FRESH)
 		return own[f];
@@ -324,17 +324,17 @@ sl_signal_answer_check(const struct sl_signal *offer, const struct sl_signal *an
 	if (f != FRESH)
 		return theirs[f];
 	if (strcmp(offer->session_id, answer->session_id) != 0 || strcmp(answer->in_reply_to, offer->nonce) != 0)
-		return SL_SIGNAL_SESSION;
+		return SL_NAT_SIGNAL_SESSION;
 	if (!same_key(offer->sender, self) || !same_key(offer->recipient, author) || !same_key(answer->sender, author) ||
 		!same_key(answer->recipient, self))
-		return SL_SIGNAL_IDENTITY;
+		return SL_NAT_SIGNAL_IDENTITY;
 	if (answer->accepted && answer->side.reflexive.kind == SL_ADDR_NONE && answer->side.local_count == 0)
-		return SL_SIGNAL_NO_ADDRESSES;
-	return !answer->accepted && answer->reason[0] == '\0' ? SL_SIGNAL_NO_REASON : SL_SIGNAL_OK;
+		return SL_NAT_SIGNAL_NO_ADDRESSES;
+	return !answer->accepted && answer->reason[0] == '\0' ? SL_NAT_SIGNAL_NO_REASON : SL_NAT_SIGNAL_OK;
 }
 
 bool
-sl_signal_skew(int64_t *skew_ms, const struct sl_signal *offer, const struct sl_signal *answer, uint64_t now_ms)
+sl_nat_signal_skew(int64_t *skew_ms, const struct sl_nat_signal *offer, const struct sl_nat_signal *answer, uint64_t now_ms)
 {
 	if (!answer->has_received)
 		return false;

@@ -19,7 +19,7 @@
  *
  * Told through sl_log(), topic link: each change of a peer's state, once; the same failure again says nothing.
  */
-#include "sl_signal.h"
+#include "sl_nat_signal.h"
 #include "sl_stun.h"
 
 #ifdef __cplusplus
@@ -79,6 +79,9 @@ int sl_traversal_want(struct sl_traversal *t, const uint8_t xonly[SL_XONLY_BYTES
 	uint64_t now_us) SL_MUST_CHECK;
 /* Is its link up? Said again as often as one likes. A down one of a wanted peer is the beginning of a try. */
 void sl_traversal_link(struct sl_traversal *t, const uint8_t xonly[SL_XONLY_BYTES], bool up, uint64_t now_us);
+/* Around the links of all peers: who is not named between them has none. */
+void sl_traversal_links_begin(struct sl_traversal *t);
+void sl_traversal_links_end(struct sl_traversal *t, uint64_t now_us);
 /* A newer advert of the peer has come: what failed before says nothing any more, it is tried at once. */
 void sl_traversal_refreshed(struct sl_traversal *t, const uint8_t xonly[SL_XONLY_BYTES], uint64_t now_us);
 /* The text of a wrapped event, and who wrote it by its seal. */
@@ -145,7 +148,7 @@ enum sl_traversal_counter {
 };
 const char *sl_traversal_counter_name(enum sl_traversal_counter c);
 const uint64_t *sl_traversal_counters(const struct sl_traversal *t);
-/* Signals refused, by enum sl_signal_error. */
+/* Signals refused, by enum sl_nat_signal_error. */
 const uint64_t *sl_traversal_signal_errors(const struct sl_traversal *t);
 
 #ifdef __cplusplus

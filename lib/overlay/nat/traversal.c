@@ -322,7 +322,10 @@ sl_traversal_link(struct sl_traversal *t, const uint8_t xonly[SL_XONLY_BYTES], b
 {
 	struct trav_peer *p = sl_trav_peer_find(t, xonly);
 
-	if (p == NULL || p->up == up)
+	if (p == NULL)
+		return;
+	p->named = true;
+	if (p->up == up)
 		return;
 	t->now_us = now_us;
 	p->up = up;
@@ -337,6 +340,21 @@ sl_traversal_link(struct sl_traversal *t, const uint8_t xonly[SL_XONLY_BYTES], b
 		settle(t, p);
 	}
 	listen_update(t);
+}
+
+void
+sl_traversal_links_begin(struct sl_traversal *t)
+{
+	for (uint32_t i = 0; i < t->peer_count; i++)
+		t->peers[i]->named = false;
+}
+
+void
+sl_traversal_links_end(struct sl_traversal *t, uint64_t now_us)
+{
+	for (uint32_t i = 0; i < t->peer_count; i++)
+		if (!t->peers[i]->named && t->peers[i]->up)
+			sl_traversal_link(t, t->peers[i]->xonly, false, now_us);
 }
 
 void

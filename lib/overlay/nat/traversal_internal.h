@@ -36,7 +36,7 @@ enum peer_state {
 };
 
 struct trav_peer {
-	bool used, wanted, up;
+	bool wanted, up, named;
 	uint8_t xonly[SL_XONLY_BYTES];
 	struct sl_node_addr addr;
 	char name[SL_TRAVERSAL_NAME_SIZE];
@@ -57,7 +57,7 @@ struct trav_session {
 	bool used, own;
 	uint8_t phase; /* enum session_phase */
 	struct trav_peer *peer;
-	struct sl_signal offer, answer;
+	struct sl_nat_signal offer, answer;
 	uint64_t began_us, deadline_us; /* deadline: of OFFERED */
 	struct sl_punch punch;
 };
@@ -97,7 +97,7 @@ struct sl_traversal {
 	bool listening;
 	uint64_t now_us, unix_ms; /* of the call under way */
 	uint64_t counters[SL_TRAVERSAL_COUNTER_COUNT];
-	uint64_t signal_errors[SL_SIGNAL_ERROR_COUNT];
+	uint64_t signal_errors[SL_NAT_SIGNAL_ERROR_COUNT];
 };
 
 static inline void

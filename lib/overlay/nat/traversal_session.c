@@ -89,17 +89,17 @@ sl_trav_session_start(struct sl_traversal *t, struct trav_peer *p)
 /* --- what we say ------------------------------------------------------------------------------ */
 
 static void
-new_id(struct sl_traversal *t, char id[SL_SIGNAL_ID_SIZE])
+new_id(struct sl_traversal *t, char id[SL_NAT_SIGNAL_ID_SIZE])
 {
 	uint64_t r;
 
 	sl_random(&r, sizeof(r));
-	snprintf(id, SL_SIGNAL_ID_SIZE, "%llu-%016llx", (unsigned long long)t->unix_ms, (unsigned long long)r);
+	snprintf(id, SL_NAT_SIGNAL_ID_SIZE, "%llu-%016llx", (unsigned long long)t->unix_ms, (unsigned long long)r);
 }
 
 /* Our side as it is now, and the fields that both kinds have. */
 static void
-fill(struct sl_traversal *t, struct sl_signal *m, const struct trav_peer *p)
+fill(struct sl_traversal *t, struct sl_nat_signal *m, const struct trav_peer *p)
 {
 	const struct observer *o = &t->observer;
 
@@ -118,17 +118,17 @@ fill(struct sl_traversal *t, struct sl_signal *m, const struct trav_peer *p)
 }
 
 static bool
-has_address(const struct sl_signal *m)
+has_address(const struct sl_nat_signal *m)
 {
 	return m->side.reflexive.kind != SL_ADDR_NONE || m->side.local_count != 0;
 }
 
 /* How many relays it went to; none, or -errno, is counted. */
 static int
-say(struct sl_traversal *t, const struct trav_peer *p, const struct sl_signal *m)
+say(struct sl_traversal *t, const struct trav_peer *p, const struct sl_nat_signal *m)
 {
-	char text[SL_SIGNAL_TEXT_MAX];
-	int rc = sl_signal_format(text, sizeof(text), m);
+	char text[SL_NAT_SIGNAL_TEXT_MAX];
+	int rc = sl_nat_signal_format(text, sizeof(text), m);
 
 	if (rc == 0)
 		rc = t->sink.signal(t->sink.arg, p->xonly, text);
@@ -138,7 +138,7 @@ say(struct sl_traversal *t, const struct trav_peer *p, const struct sl_signal *m
 }
 
 static void
-punch(struct sl_traversal *t, struct trav_session *s, const struct sl_signal *ours, const struct sl_signal *theirs)
+punch(struct sl_traversal *t, struct trav_session *s, const struct sl_nat_signal *ours, const struct sl_nat_signal *theirs)
 {
 	struct sl_addr targets[SL_PUNCH_TARGETS_MAX];
 	unsigned refused, n = sl_punch_plan(targets, &ours->side, &theirs->side, &refused), kept = 0;
@@ -167,7 +167,7 @@ offer_send(struct sl_traversal *t, struct trav_session *s)
 	char why[SL_TRAVERSAL_ERROR_SIZE];
 	int relays;
 
-	s->offer.kind = SL_SIGNAL_OFFER;
+	s->offer.kind = SL_NAT_SIGNAL_OFFER;
 	fill(t, &s->offer, s->peer);
 	memcpy(s->offer.session_id, s->offer.nonce, sizeof(s->offer.session_id));
 	if (!has_address(&s->offer)) {
@@ -190,10 +190,10 @@ offer_send(struct sl_traversal *t, struct trav_session *s)
 static void
 answer_send(struct sl_traversal *t, struct trav_session *s)
 {
-	struct sl_signal *m = &s->answer;
+	struct sl_nat_signal *m = &s->answer;
 	int relays;
 
-	m->kind = SL_SIGNAL_ANSWER;
+	m->kind = SL_NAT_SIGNAL_ANSWER;
 	fill(t, m, s->peer);
 	memcpy(m->session_id, s->offer.session_id, sizeof(m->session_id));
 	memcpy(m->in_reply_to, s->offer.nonce, sizeof(m->in_reply_to));
@@ -204,7 +204,7 @@ answer_send(struct sl_traversal *t, struct trav_session *s)
 		m->punch_interval_ms = t->config.punch.interval_ms;
 		m->punch_duration_ms = t->config.punch.duration_ms;
 	} else {
-		snprintf(m->reason, sizeof(m->reason), "%s", SL_SIGNAL_NO_ADDRESS);
+		snprintf(m->reason, sizeof(m->reason), "%s", SL_NAT_SIGNAL_NO_ADDRESS);
 	}
 	relays = say(t, s->peer, m);
 	if (relays <= 0) {
@@ -236,9 +236,9 @@ sl_trav_sessions_observed(struct sl_traversal *t)
 /* --- what they say ---------------------------------------------------------------------------- */
 
 static bool
-refuse(struct sl_traversal *t, enum sl_signal_error e)
+refuse(struct sl_traversal *t, enum sl_nat_signal_error e)
 {
-	if (e == SL_SIGNAL_OK)
+	if (e == SL_NAT_SIGNAL_OK)
 		return false;
 	trav_count(t, SL_TRAVERSAL_SIGNAL_BAD);
 	t->signal_errors[e]++;
@@ -296,7 +296,7 @@ admitted(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES])
 }
 
 static void
-offer_received(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES], const struct sl_signal *offer)
+offer_received(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES], const struct sl_nat_signal *offer)
 {
 	struct trav_peer *p;
 	struct trav_session *s;
@@ -308,7 +308,7 @@ offer_received(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES], con
 		trav_count(t, SL_TRAVERSAL_OFFER_NOT_ALLOWED);
 		return;
 	}
-	if (refuse(t, sl_signal_offer_check(offer, author, t->config.self, t->unix_ms, t->config.signal_ttl_ms)))
+	if (refuse(t, sl_nat_signal_offer_check(offer, author, t->config.self, t->unix_ms, t->config.signal_ttl_ms)))
 		return;
 	p = sl_trav_peer_get(t, author);
 	if (p == NULL) {
@@ -337,7 +337,7 @@ offer_received(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES], con
 }
 
 static struct trav_session *
-session_of_answer(struct sl_traversal *t, const struct sl_signal *answer)
+session_of_answer(struct sl_traversal *t, const struct sl_nat_signal *answer)
 {
 	for (uint32_t i = 0; i < t->session_count; i++) {
 		struct trav_session *s = &t->sessions[i];
@@ -349,12 +349,12 @@ session_of_answer(struct sl_traversal *t, const struct sl_signal *answer)
 }
 
 static void
-note_skew(struct sl_traversal *t, struct trav_session *s, const struct sl_signal *answer)
+note_skew(struct sl_traversal *t, struct trav_session *s, const struct sl_nat_signal *answer)
 {
 	struct trav_peer *p = s->peer;
 	const int64_t before = p->has_skew ? p->skew_ms : 0;
 
-	if (!sl_signal_skew(&p->skew_ms, &s->offer, answer, t->unix_ms))
+	if (!sl_nat_signal_skew(&p->skew_ms, &s->offer, answer, t->unix_ms))
 		return;
 	p->has_skew = true;
 	/* Half of what is taken: said when it begins and when it ends. */
@@ -364,7 +364,7 @@ note_skew(struct sl_traversal *t, struct trav_session *s, const struct sl_signal
 }
 
 static void
-answer_received(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES], const struct sl_signal *answer)
+answer_received(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES], const struct sl_nat_signal *answer)
 {
 	struct trav_session *s = session_of_answer(t, answer);
 	char why[SL_TRAVERSAL_ERROR_SIZE];
@@ -375,7 +375,7 @@ answer_received(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES], co
 		return;
 	}
 	/* One that is not sound does not end the waiting: the true one may still come. */
-	if (refuse(t, sl_signal_answer_check(&s->offer, answer, author, t->config.self, t->unix_ms, t->config.signal_ttl_ms)))
+	if (refuse(t, sl_nat_signal_answer_check(&s->offer, answer, author, t->config.self, t->unix_ms, t->config.signal_ttl_ms)))
 		return;
 	note_skew(t, s, answer);
 	if (!answer->accepted) {
@@ -395,8 +395,8 @@ void
 sl_traversal_signal(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES], const char *text, size_t len,
 	uint64_t now_us, uint64_t unix_ms)
 {
-	struct sl_signal m;
-	enum sl_signal_error e = sl_signal_parse(&m, text, len);
+	struct sl_nat_signal m;
+	enum sl_nat_signal_error e = sl_nat_signal_parse(&m, text, len);
 
 	t->now_us = now_us;
 	t->unix_ms = unix_ms;
@@ -404,8 +404,8 @@ sl_traversal_signal(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES]
 		return;
 	/* For another node, wrapped for us: not our business. */
 	if (memcmp(m.recipient, t->config.self, SL_XONLY_BYTES) != 0)
-		(void)refuse(t, SL_SIGNAL_IDENTITY);
-	else if (m.kind == SL_SIGNAL_OFFER)
+		(void)refuse(t, SL_NAT_SIGNAL_IDENTITY);
+	else if (m.kind == SL_NAT_SIGNAL_OFFER)
 		offer_received(t, author, &m);
 	else
 		answer_received(t, author, &m);

@@ -257,7 +257,7 @@ SL_TEST(config, nostr)
 		{NOSTR "advert_relays: [], dm_relays: []}}}", 0, 0, "no relays"},
 		{NOSTR "replay_window_secs: 240}}}", 0, 0, "must be above signal_ttl_secs + 120"},
 		{NOSTR "advertize: true}}}", 1, 44, "is 'advertise' meant?"},
-		{NOSTR "}}}\ntransports: {udp: {advertise_on_nostr: true}}", 2, 19, "NAT traversal"},
+		{NOSTR "stun_servers: []}}}\ntransports: {udp: {advertise_on_nostr: true}}", 2, 19, "needs node.rendezvous.nostr.dm_relays"},
 		{NOSTR "}}}\ntransports: {udp: {external_addr: \"a.example:1\"}}", 2, 35, "names are not advertised"},
 #endif
 		{"node: {rendezvous: {}, discovery: {nostr: {}}}", 1, 36, "stands under its other name, node.rendezvous"},

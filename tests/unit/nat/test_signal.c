@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Offers, answers, punch packets and the plan of whom to punch: form, then meaning. */
-#include "sl_signal.h"
+#include "sl_nat_signal.h"
 #include "sl_test.h"
 #include <errno.h>
 #include <jansson.h>
@@ -24,14 +24,14 @@
 
 static uint8_t key_a[SL_XONLY_BYTES], key_b[SL_XONLY_BYTES];
 
-static struct sl_signal
+static struct sl_nat_signal
 parsed(const char *text)
 {
-	struct sl_signal s;
+	struct sl_nat_signal s;
 
 	SL_EXPECT_EQ(sl_npub_parse(key_a, NPUB_A), 0);
 	SL_EXPECT_EQ(sl_npub_parse(key_b, NPUB_B), 0);
-	SL_EXPECT_STR(sl_signal_error_name(sl_signal_parse(&s, text, strlen(text))), "ok");
+	SL_EXPECT_STR(sl_nat_signal_error_name(sl_nat_signal_parse(&s, text, strlen(text))), "ok");
 	return s;
 }
 
@@ -47,30 +47,30 @@ addr(const char *text)
 /* What is written is what was read, byte for byte: the order of the keys is the reference's. */
 SL_TEST(signal, round_trip)
 {
-	char text[SL_SIGNAL_TEXT_MAX];
-	struct sl_signal s = parsed(OFFER);
+	char text[SL_NAT_SIGNAL_TEXT_MAX];
+	struct sl_nat_signal s = parsed(OFFER);
 
-	SL_EXPECT_EQ(s.kind, SL_SIGNAL_OFFER);
+	SL_EXPECT_EQ(s.kind, SL_NAT_SIGNAL_OFFER);
 	SL_EXPECT_STR(s.session_id, "sess-1");
 	SL_EXPECT_STR(s.stun_server, "stun:192.0.2.1:3478");
-	SL_EXPECT_EQ(sl_signal_format(text, sizeof(text), &s), 0);
+	SL_EXPECT_EQ(sl_nat_signal_format(text, sizeof(text), &s), 0);
 	SL_EXPECT_STR(text, OFFER);
 	s = parsed(ANSWER);
 	SL_EXPECT(s.accepted && s.has_punch && s.has_received);
 	SL_EXPECT_EQ(s.punch_start_ms, 1700000002000);
 	SL_EXPECT_EQ(s.side.local_count, 2);
-	SL_EXPECT_EQ(sl_signal_format(text, sizeof(text), &s), 0);
+	SL_EXPECT_EQ(sl_nat_signal_format(text, sizeof(text), &s), 0);
 	SL_EXPECT_STR(text, ANSWER);
-	SL_EXPECT_EQ(sl_signal_format(text, 100, &s), -EMSGSIZE);
+	SL_EXPECT_EQ(sl_nat_signal_format(text, 100, &s), -EMSGSIZE);
 }
 
 /* One member of a sound text taken out or replaced; value NULL takes it out. */
-static enum sl_signal_error
+static enum sl_nat_signal_error
 with(const char *base, const char *key, const char *value)
 {
 	json_t *o = json_loads(base, 0, NULL), *v = value ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
-	struct sl_signal s;
-	enum sl_signal_error e;
+	struct sl_nat_signal s;
+	enum sl_nat_signal_error e;
 	char *text;
 
 	if (v)
@@ -78,7 +78,7 @@ with(const char *base, const char *key, const char *value)
 	else
 		json_object_del(o, key);
 	text = json_dumps(o, JSON_COMPACT);
-	e = sl_signal_parse(&s, text, strlen(text));
+	e = sl_nat_signal_parse(&s, text, strlen(text));
 	free(text);
 	json_decref(o);
 	return e;
@@ -94,42 +94,42 @@ SL_TEST(signal, fields)
 		"99999999999999999"};
 
 	for (unsigned i = 0; i < 8; i++) {
-		SL_EXPECT_EQ(with(OFFER, required[i], NULL), SL_SIGNAL_MALFORMED);
-		SL_EXPECT_EQ(with(OFFER, required[i], "null"), SL_SIGNAL_MALFORMED);
+		SL_EXPECT_EQ(with(OFFER, required[i], NULL), SL_NAT_SIGNAL_MALFORMED);
+		SL_EXPECT_EQ(with(OFFER, required[i], "null"), SL_NAT_SIGNAL_MALFORMED);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		SL_EXPECT_EQ(with(OFFER, optional[i], NULL), SL_SIGNAL_OK);
-		SL_EXPECT_EQ(with(OFFER, optional[i], "null"), SL_SIGNAL_OK);
+		SL_EXPECT_EQ(with(OFFER, optional[i], NULL), SL_NAT_SIGNAL_OK);
+		SL_EXPECT_EQ(with(OFFER, optional[i], "null"), SL_NAT_SIGNAL_OK);
 	}
 	for (unsigned i = 0; i < 3; i++) {
-		SL_EXPECT_EQ(with(ANSWER, answer_optional[i], NULL), SL_SIGNAL_OK);
-		SL_EXPECT_EQ(with(ANSWER, answer_optional[i], "null"), SL_SIGNAL_OK);
+		SL_EXPECT_EQ(with(ANSWER, answer_optional[i], NULL), SL_NAT_SIGNAL_OK);
+		SL_EXPECT_EQ(with(ANSWER, answer_optional[i], "null"), SL_NAT_SIGNAL_OK);
 	}
-	SL_EXPECT_EQ(with(ANSWER, "inReplyTo", NULL), SL_SIGNAL_MALFORMED);
-	SL_EXPECT_EQ(with(ANSWER, "accepted", NULL), SL_SIGNAL_MALFORMED);
-	SL_EXPECT_EQ(with(OFFER, "type", "\"hello\""), SL_SIGNAL_TYPE);
-	SL_EXPECT_EQ(with(OFFER, "more", "{\"a\":[1]}"), SL_SIGNAL_OK); /* unknown keys are ignored */
+	SL_EXPECT_EQ(with(ANSWER, "inReplyTo", NULL), SL_NAT_SIGNAL_MALFORMED);
+	SL_EXPECT_EQ(with(ANSWER, "accepted", NULL), SL_NAT_SIGNAL_MALFORMED);
+	SL_EXPECT_EQ(with(OFFER, "type", "\"hello\""), SL_NAT_SIGNAL_TYPE);
+	SL_EXPECT_EQ(with(OFFER, "more", "{\"a\":[1]}"), SL_NAT_SIGNAL_OK); /* unknown keys are ignored */
 	/* No value of another sort is taken anywhere, and none of them does harm. */
 	for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		if (i != 0) /* a number it is */
-			SL_EXPECT_MSG(with(OFFER, "issuedAt", values[i]) == SL_SIGNAL_MALFORMED, "issuedAt %s", values[i]);
+			SL_EXPECT_MSG(with(OFFER, "issuedAt", values[i]) == SL_NAT_SIGNAL_MALFORMED, "issuedAt %s", values[i]);
 		if (values[i][0] != '"')
-			SL_EXPECT_MSG(with(OFFER, "nonce", values[i]) == SL_SIGNAL_MALFORMED, "nonce %s", values[i]);
-		SL_EXPECT_MSG(with(OFFER, "senderNpub", values[i]) == SL_SIGNAL_MALFORMED, "senderNpub %s", values[i]);
-		SL_EXPECT_MSG(with(OFFER, "reflexiveAddress", values[i]) == SL_SIGNAL_MALFORMED, "reflexive %s", values[i]);
-		SL_EXPECT_MSG(with(OFFER, "localAddresses", values[i]) == SL_SIGNAL_MALFORMED, "local %s", values[i]);
-		SL_EXPECT_MSG(with(ANSWER, "punch", values[i]) == SL_SIGNAL_MALFORMED || !strcmp(values[i], "{}"), "punch %s",
+			SL_EXPECT_MSG(with(OFFER, "nonce", values[i]) == SL_NAT_SIGNAL_MALFORMED, "nonce %s", values[i]);
+		SL_EXPECT_MSG(with(OFFER, "senderNpub", values[i]) == SL_NAT_SIGNAL_MALFORMED, "senderNpub %s", values[i]);
+		SL_EXPECT_MSG(with(OFFER, "reflexiveAddress", values[i]) == SL_NAT_SIGNAL_MALFORMED, "reflexive %s", values[i]);
+		SL_EXPECT_MSG(with(OFFER, "localAddresses", values[i]) == SL_NAT_SIGNAL_MALFORMED, "local %s", values[i]);
+		SL_EXPECT_MSG(with(ANSWER, "punch", values[i]) == SL_NAT_SIGNAL_MALFORMED || !strcmp(values[i], "{}"), "punch %s",
 			values[i]);
 	}
-	SL_EXPECT_EQ(with(ANSWER, "punch", "{}"), SL_SIGNAL_MALFORMED);
-	SL_EXPECT_EQ(with(OFFER, "nonce", "\"\""), SL_SIGNAL_MALFORMED);
+	SL_EXPECT_EQ(with(ANSWER, "punch", "{}"), SL_NAT_SIGNAL_MALFORMED);
+	SL_EXPECT_EQ(with(OFFER, "nonce", "\"\""), SL_NAT_SIGNAL_MALFORMED);
 	SL_EXPECT_EQ(with(OFFER, "reflexiveAddress", "{\"protocol\":\"udp\",\"ip\":\"1.2.3.4\",\"port\":70000}"),
-		SL_SIGNAL_MALFORMED);
+		SL_NAT_SIGNAL_MALFORMED);
 }
 
 SL_TEST(signal, addresses)
 {
-	struct sl_signal s;
+	struct sl_nat_signal s;
 	json_t *o = json_loads(OFFER, 0, NULL), *list = json_array();
 	char *text;
 
@@ -140,7 +140,7 @@ SL_TEST(signal, addresses)
 		json_array_append_new(list, json_pack("{s:s,s:s,s:i}", "protocol", "udp", "ip", "192.0.2.1", "port", i + 1));
 	json_object_set_new(o, "localAddresses", list);
 	text = json_dumps(o, 0);
-	SL_EXPECT_EQ(sl_signal_parse(&s, text, strlen(text)), SL_SIGNAL_OK);
+	SL_EXPECT_EQ(sl_nat_signal_parse(&s, text, strlen(text)), SL_NAT_SIGNAL_OK);
 	SL_EXPECT_EQ(s.side.local_count, SL_PUNCH_CANDIDATES_MAX);
 	SL_EXPECT_EQ(s.side.local[7].udp_port, 8);
 	free(text);
@@ -151,20 +151,20 @@ SL_TEST(signal, not_json)
 {
 	static const char *const bad[] = {"", "{", "[]", "null", "17", "{\"type\":\"offer\",\"type\":\"offer\"}",
 		OFFER "x", "{\"type\":\"off\\u0000er\"}"};
-	struct sl_signal s;
+	struct sl_nat_signal s;
 	char *deep, *exact;
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		SL_EXPECT_MSG(sl_signal_parse(&s, bad[i], strlen(bad[i])) != SL_SIGNAL_OK, "%s", bad[i]);
-	deep = malloc(SL_SIGNAL_TEXT_MAX + 1);
-	memset(deep, '[', SL_SIGNAL_TEXT_MAX + 1);
-	SL_EXPECT_EQ(sl_signal_parse(&s, deep, SL_SIGNAL_TEXT_MAX), SL_SIGNAL_MALFORMED);
-	SL_EXPECT_EQ(sl_signal_parse(&s, deep, SL_SIGNAL_TEXT_MAX + 1), SL_SIGNAL_MALFORMED);
+		SL_EXPECT_MSG(sl_nat_signal_parse(&s, bad[i], strlen(bad[i])) != SL_NAT_SIGNAL_OK, "%s", bad[i]);
+	deep = malloc(SL_NAT_SIGNAL_TEXT_MAX + 1);
+	memset(deep, '[', SL_NAT_SIGNAL_TEXT_MAX + 1);
+	SL_EXPECT_EQ(sl_nat_signal_parse(&s, deep, SL_NAT_SIGNAL_TEXT_MAX), SL_NAT_SIGNAL_MALFORMED);
+	SL_EXPECT_EQ(sl_nat_signal_parse(&s, deep, SL_NAT_SIGNAL_TEXT_MAX + 1), SL_NAT_SIGNAL_MALFORMED);
 	free(deep);
 	for (size_t len = 0; len < strlen(OFFER); len++) {
 		exact = malloc(len ? len : 1);
 		memcpy(exact, OFFER, len);
-		SL_EXPECT_EQ(sl_signal_parse(&s, exact, len), SL_SIGNAL_MALFORMED);
+		SL_EXPECT_EQ(sl_nat_signal_parse(&s, exact, len), SL_NAT_SIGNAL_MALFORMED);
 		free(exact);
 	}
 }
@@ -172,31 +172,31 @@ SL_TEST(signal, not_json)
 #define T0 1700000000000u
 SL_TEST(signal, freshness)
 {
-	struct sl_signal o = parsed(OFFER);
+	struct sl_nat_signal o = parsed(OFFER);
 
 	/* Its own 60 s are shorter than our 120. */
-	SL_EXPECT_EQ(sl_signal_offer_check(&o, key_a, key_b, T0, 120000), SL_SIGNAL_OK);
-	SL_EXPECT_EQ(sl_signal_offer_check(&o, key_a, key_b, T0 + 119999, 120000), SL_SIGNAL_OK);
-	SL_EXPECT_EQ(sl_signal_offer_check(&o, key_a, key_b, T0 + 120000, 120000), SL_SIGNAL_EXPIRED_OFFER);
+	SL_EXPECT_EQ(sl_nat_signal_offer_check(&o, key_a, key_b, T0, 120000), SL_NAT_SIGNAL_OK);
+	SL_EXPECT_EQ(sl_nat_signal_offer_check(&o, key_a, key_b, T0 + 119999, 120000), SL_NAT_SIGNAL_OK);
+	SL_EXPECT_EQ(sl_nat_signal_offer_check(&o, key_a, key_b, T0 + 120000, 120000), SL_NAT_SIGNAL_EXPIRED_OFFER);
 	/* It cannot make our time longer. */
 	o.expires_ms = T0 + 3600000;
-	SL_EXPECT_EQ(sl_signal_offer_check(&o, key_a, key_b, T0 + 179999, 120000), SL_SIGNAL_OK);
-	SL_EXPECT_EQ(sl_signal_offer_check(&o, key_a, key_b, T0 + 180000, 120000), SL_SIGNAL_EXPIRED_OFFER);
-	SL_EXPECT_EQ(sl_signal_offer_check(&o, key_a, key_b, T0 - 60000, 120000), SL_SIGNAL_OK);
-	SL_EXPECT_EQ(sl_signal_offer_check(&o, key_a, key_b, T0 - 60001, 120000), SL_SIGNAL_FUTURE_OFFER);
+	SL_EXPECT_EQ(sl_nat_signal_offer_check(&o, key_a, key_b, T0 + 179999, 120000), SL_NAT_SIGNAL_OK);
+	SL_EXPECT_EQ(sl_nat_signal_offer_check(&o, key_a, key_b, T0 + 180000, 120000), SL_NAT_SIGNAL_EXPIRED_OFFER);
+	SL_EXPECT_EQ(sl_nat_signal_offer_check(&o, key_a, key_b, T0 - 60000, 120000), SL_NAT_SIGNAL_OK);
+	SL_EXPECT_EQ(sl_nat_signal_offer_check(&o, key_a, key_b, T0 - 60001, 120000), SL_NAT_SIGNAL_FUTURE_OFFER);
 	/* Freshness before identity. */
-	SL_EXPECT_EQ(sl_signal_offer_check(&o, key_b, key_b, T0 + 180000, 120000), SL_SIGNAL_EXPIRED_OFFER);
-	SL_EXPECT_EQ(sl_signal_offer_check(&o, key_b, key_b, T0, 120000), SL_SIGNAL_IDENTITY);
-	SL_EXPECT_EQ(sl_signal_offer_check(&o, key_a, key_a, T0, 120000), SL_SIGNAL_IDENTITY);
+	SL_EXPECT_EQ(sl_nat_signal_offer_check(&o, key_b, key_b, T0 + 180000, 120000), SL_NAT_SIGNAL_EXPIRED_OFFER);
+	SL_EXPECT_EQ(sl_nat_signal_offer_check(&o, key_b, key_b, T0, 120000), SL_NAT_SIGNAL_IDENTITY);
+	SL_EXPECT_EQ(sl_nat_signal_offer_check(&o, key_a, key_a, T0, 120000), SL_NAT_SIGNAL_IDENTITY);
 }
 
 SL_TEST(signal, answers)
 {
-	const struct sl_signal o = parsed(OFFER), good = parsed(ANSWER);
-	struct sl_signal a = good;
+	const struct sl_nat_signal o = parsed(OFFER), good = parsed(ANSWER);
+	struct sl_nat_signal a = good;
 	int64_t skew;
 
-#define CHECK(now, want) SL_EXPECT_STR(sl_signal_error_name(sl_signal_answer_check(&o, &a, key_b, key_a, now, 120000)), want)
+#define CHECK(now, want) SL_EXPECT_STR(sl_nat_signal_error_name(sl_nat_signal_answer_check(&o, &a, key_b, key_a, now, 120000)), want)
 	CHECK(T0 + 1000, "ok");
 	CHECK(T0 + 120000, "expired-offer-in-answer");
 	CHECK(T0 - 60001, "future-dated-offer-in-answer");
@@ -220,19 +220,19 @@ SL_TEST(signal, answers)
 	CHECK(T0 + 1000, "missing-addresses");
 	a.accepted = false;
 	CHECK(T0 + 1000, "missing-rejection-reason");
-	snprintf(a.reason, sizeof(a.reason), SL_SIGNAL_NO_ADDRESS);
+	snprintf(a.reason, sizeof(a.reason), SL_NAT_SIGNAL_NO_ADDRESS);
 	CHECK(T0 + 1000, "ok");
 	a = o;
 	CHECK(T0 + 1000, "unknown-type");
-	SL_EXPECT_STR(sl_signal_error_name(sl_signal_answer_check(&o, &good, key_a, key_a, T0 + 1000, 120000)),
+	SL_EXPECT_STR(sl_nat_signal_error_name(sl_nat_signal_answer_check(&o, &good, key_a, key_a, T0 + 1000, 120000)),
 		"identity-mismatch");
 
 	/* Offer out at 0, in at 400 by their clock, answer out at 500, in at 1000 by ours: ((400 - 0) + (500 - 1000)) / 2. */
-	SL_EXPECT(sl_signal_skew(&skew, &o, &good, T0 + 1000));
+	SL_EXPECT(sl_nat_signal_skew(&skew, &o, &good, T0 + 1000));
 	SL_EXPECT_EQ(skew, -50);
 	a = good;
 	a.has_received = false;
-	SL_EXPECT(!sl_signal_skew(&skew, &o, &a, T0 + 1000));
+	SL_EXPECT(!sl_nat_signal_skew(&skew, &o, &a, T0 + 1000));
 }
 
 /* --- punch packets ------------------------------------------------------------------------------ */

@@ -238,12 +238,12 @@ SL_TEST(traversal, clocks)
 	static const struct {
 		int64_t ahead_ms;
 		bool open;
-		enum sl_signal_error at_0, at_1;
-	} rows[] = {{0, true, SL_SIGNAL_OK, SL_SIGNAL_OK}, {59000, true, SL_SIGNAL_OK, SL_SIGNAL_OK},
-		{-59000, true, SL_SIGNAL_OK, SL_SIGNAL_OK},
-		{61000, false, SL_SIGNAL_FUTURE_ANSWER, SL_SIGNAL_OK}, /* the offer is 61 s old there, which it may be */
-		{-61000, false, SL_SIGNAL_OK, SL_SIGNAL_FUTURE_OFFER}, {181000, false, SL_SIGNAL_OK, SL_SIGNAL_EXPIRED_OFFER},
-		{-181000, false, SL_SIGNAL_OK, SL_SIGNAL_FUTURE_OFFER}};
+		enum sl_nat_signal_error at_0, at_1;
+	} rows[] = {{0, true, SL_NAT_SIGNAL_OK, SL_NAT_SIGNAL_OK}, {59000, true, SL_NAT_SIGNAL_OK, SL_NAT_SIGNAL_OK},
+		{-59000, true, SL_NAT_SIGNAL_OK, SL_NAT_SIGNAL_OK},
+		{61000, false, SL_NAT_SIGNAL_FUTURE_ANSWER, SL_NAT_SIGNAL_OK}, /* the offer is 61 s old there, which it may be */
+		{-61000, false, SL_NAT_SIGNAL_OK, SL_NAT_SIGNAL_FUTURE_OFFER}, {181000, false, SL_NAT_SIGNAL_OK, SL_NAT_SIGNAL_EXPIRED_OFFER},
+		{-181000, false, SL_NAT_SIGNAL_OK, SL_NAT_SIGNAL_FUTURE_OFFER}};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct world *w = pair(NAT_CONE, NAT_CONE);
@@ -253,8 +253,8 @@ SL_TEST(traversal, clocks)
 		world_want(w, 0, 1);
 		world_run(w, 10 * S);
 		SL_EXPECT_MSG(w->node[0].punched == rows[i].open, "%lld ms", (long long)rows[i].ahead_ms);
-		SL_EXPECT_EQ(sl_traversal_signal_errors(w->node[0].t)[rows[i].at_0], rows[i].at_0 != SL_SIGNAL_OK);
-		SL_EXPECT_EQ(sl_traversal_signal_errors(w->node[1].t)[rows[i].at_1], rows[i].at_1 != SL_SIGNAL_OK);
+		SL_EXPECT_EQ(sl_traversal_signal_errors(w->node[0].t)[rows[i].at_0], rows[i].at_0 != SL_NAT_SIGNAL_OK);
+		SL_EXPECT_EQ(sl_traversal_signal_errors(w->node[1].t)[rows[i].at_1], rows[i].at_1 != SL_NAT_SIGNAL_OK);
 		if (rows[i].open) {
 			SL_EXPECT(world_info(w, 0, 1, &info) && info.has_skew);
 			SL_EXPECT_EQ(info.skew_ms, rows[i].ahead_ms);
@@ -304,7 +304,7 @@ SL_TEST(traversal, replayed_later)
 	}
 	SL_EXPECT_EQ(world_counter(w, 1, SL_TRAVERSAL_ANSWER_TX) + world_counter(w, 1, SL_TRAVERSAL_SIGNAL_TX_FAILED), 1);
 	SL_EXPECT_EQ(world_counter(w, 1, SL_TRAVERSAL_OFFER_REPLAY), 16);
-	SL_EXPECT_EQ(sl_traversal_signal_errors(w->node[1].t)[SL_SIGNAL_EXPIRED_OFFER], 37 - 16);
+	SL_EXPECT_EQ(sl_traversal_signal_errors(w->node[1].t)[SL_NAT_SIGNAL_EXPIRED_OFFER], 37 - 16);
 	world_destroy(w);
 }
 
@@ -322,12 +322,12 @@ SL_TEST(traversal, forged)
 	SL_EXPECT_STR(state_of(w, 0, 1), "offered");
 	/* The same text wrapped by another: not believed, and the waiting goes on. */
 	inject(w, 0, 2, answer);
-	SL_EXPECT_EQ(sl_traversal_signal_errors(w->node[0].t)[SL_SIGNAL_IDENTITY], 1);
+	SL_EXPECT_EQ(sl_traversal_signal_errors(w->node[0].t)[SL_NAT_SIGNAL_IDENTITY], 1);
 	/* By the right one, but of another session. */
 	at = strstr(answer, "sessionId");
 	at[13] = at[13] == '7' ? '8' : '7';
 	inject(w, 0, 1, answer);
-	SL_EXPECT_EQ(sl_traversal_signal_errors(w->node[0].t)[SL_SIGNAL_SESSION], 1);
+	SL_EXPECT_EQ(sl_traversal_signal_errors(w->node[0].t)[SL_NAT_SIGNAL_SESSION], 1);
 	/* An answer to what was never asked. */
 	at = strstr(answer, "inReplyTo");
 	at[14] = at[14] == '7' ? '8' : '7';
@@ -435,14 +435,14 @@ SL_TEST(traversal, offer_of_a_linked_peer)
 static void
 offer_text(char *text, size_t size, const uint8_t *from, const uint8_t *to, unsigned n)
 {
-	struct sl_signal s = {.kind = SL_SIGNAL_OFFER, .issued_ms = WORLD_START_MS, .expires_ms = WORLD_START_MS + 120000};
+	struct sl_nat_signal s = {.kind = SL_NAT_SIGNAL_OFFER, .issued_ms = WORLD_START_MS, .expires_ms = WORLD_START_MS + 120000};
 
 	snprintf(s.session_id, sizeof(s.session_id), "s-%u", n);
 	snprintf(s.nonce, sizeof(s.nonce), "n-%u", n);
 	memcpy(s.sender, from, sizeof(s.sender));
 	memcpy(s.recipient, to, sizeof(s.recipient));
 	SL_EXPECT_EQ(sl_addr_parse_udp(&s.side.reflexive, "203.0.113.77:7777"), 0);
-	SL_EXPECT_EQ(sl_signal_format(text, size, &s), 0);
+	SL_EXPECT_EQ(sl_nat_signal_format(text, size, &s), 0);
 }
 
 SL_TEST(traversal, limits)

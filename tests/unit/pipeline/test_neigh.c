@@ -23,7 +23,7 @@ struct world {
 	uint8_t change_mac[6];
 	unsigned too_big_count;
 	struct sl_ifaddr too_big_ip;
-	uint16_t too_big_mtu;
+	uint16_t too_big_mtu, too_big_udp; /* quoted destination port, 0 = none quoted */
 };
 static struct world w;
 
@@ -53,13 +53,14 @@ on_changed(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *
 }
 
 static void
-on_too_big(void *arg, uint16_t port, const struct sl_ifaddr *ip, uint16_t mtu)
+on_too_big(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *udp, uint16_t mtu)
 {
 	struct world *x = arg;
 
 	x->too_big_count++;
 	x->too_big_ip = *ip;
 	x->too_big_mtu = mtu;
+	x->too_big_udp = udp ? (uint16_t)(udp[2] << 8 | udp[3]) : 0;
 }
 
 static uint64_t
