@@ -221,6 +221,7 @@ fake_serve(struct fake_net *f)
 				sl_nostr_client_opened(f->client, i, &f->now);
 				while (!r->mute && r->open && seen[i] < r->sent_count)
 					answer(f, i, r->sent[seen[i]++ % FAKE_SENT]);
+				r->answered = r->sent_count;
 			} else {
 				sl_nostr_client_closed(f->client, i, "refused", &f->now);
 			}
@@ -228,23 +229,38 @@ fake_serve(struct fake_net *f)
 	}
 }
 
-/* What the client says while nothing of it is answered yet is answered in the step after. */
+uint64_t
+fake_step(struct fake_net *f)
+{
+	unsigned before[FAKE_RELAYS];
+	uint64_t next;
+
+	for (unsigned i = 0; i < FAKE_RELAYS; i++)
+		before[i] = f->relays[i].answered;
+	next = sl_nostr_client_tick(f->client, &f->now);
+	for (unsigned i = 0; i < FAKE_RELAYS; i++) {
+		struct fake_relay *r = &f->relays[i];
+
+		while (r->open && !r->mute && before[i] < r->sent_count)
+			answer(f, i, r->sent[before[i]++ % FAKE_SENT]);
+		r->answered = r->sent_count;
+	}
+	fake_serve(f);
+	return next;
+}
+
+/* What the client says of itself between two steps is answered only when `answered` is set back (a fetch of a test). */
 void
 fake_run(struct fake_net *f, uint64_t us)
 {
 	uint64_t end = f->now.us + us;
 
 	while (f->now.us < end) {
-		unsigned before[FAKE_RELAYS];
 		uint64_t next, step = end - f->now.us;
 
 		for (unsigned i = 0; i < FAKE_RELAYS; i++)
-			before[i] = f->relays[i].sent_count;
-		next = sl_nostr_client_tick(f->client, &f->now);
-		for (unsigned i = 0; i < FAKE_RELAYS; i++)
-			while (f->relays[i].open && !f->relays[i].mute && before[i] < f->relays[i].sent_count)
-				answer(f, i, f->relays[i].sent[before[i]++ % FAKE_SENT]);
-		fake_serve(f);
+			f->relays[i].answered = f->relays[i].sent_count;
+		next = fake_step(f);
 		if (next > f->now.us && next - f->now.us < step)
 			step = next - f->now.us;
 		if (step > 100000)

@@ -21,7 +21,7 @@ struct fake_relay {
 	bool open, paused, pinged;
 	unsigned opens, closes, pings, reqs;
 	char sent[FAKE_SENT][1024]; /* the latest messages of the client, cut */
-	unsigned sent_count;
+	unsigned sent_count, answered;
 	char *store[FAKE_STORE]; /* events as JSON */
 	char subs[16][SL_NOSTR_SUB_ID_MAX + 1]; /* open subscriptions */
 	unsigned sub_count;
@@ -38,6 +38,8 @@ void fake_fini(struct fake_net *f);
 void fake_ops(struct fake_net *f, struct sl_nostr_net *net);
 /* Connects what is wanted and up; answers what was asked. Repeat until quiet (fake_run does). */
 void fake_serve(struct fake_net *f);
+/* One turn of the client at the time that f->now says, all it has said answered; returns when it wants the next. */
+uint64_t fake_step(struct fake_net *f);
 /* Lets virtual time pass in steps of at most 100 ms. */
 void fake_run(struct fake_net *f, uint64_t us);
 void fake_cut(struct fake_net *f, unsigned relay);
