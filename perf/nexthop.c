@@ -501,7 +501,7 @@ static void change_figures(void)
 }
 
 /* How long ago a snapshot came that the next answer in line has not been taken over to yet. */
-static double behind_ms(const double published[1024])
+static double behind_ms(const double published[1024], uint32_t first)
 {
 	const struct sl_answers *a = &r->answers;
 	uint32_t epoch;
@@ -509,7 +509,12 @@ static double behind_ms(const double published[1024])
 	if (!a->left)
 		return 0;
 	epoch = r->coords.kept[a->cursor < a->limit ? a->cursor : 0].epoch;
-	return epoch == r->epoch || r->epoch - epoch >= 1024 ? 0 : (now_ns() - published[(epoch + 1) % 1024]) / 1e6;
+	if (epoch == r->epoch)
+		return 0;
+	/* Snapshots before the storm had nothing for it. */
+	if ((int32_t)(epoch + 1 - first) < 0)
+		epoch = first - 1;
+	return (now_ns() - published[(epoch + 1) % 1024]) / 1e6;
 }
 
 /* 1,000 changes a second, filters and coordinates in turn, for a second; then the same without, to compare with. */
@@ -518,6 +523,7 @@ static void storm_figures(void)
 	static double published[1024];
 	double share[2], per_packet[2], late_ms = 0;
 	uint32_t changes = 0, epoch = r->epoch;
+	const uint32_t first = epoch + 1;
 
 	for (int quiet = 0; quiet < 2; quiet++) {
 		uint64_t cpu = cpu_ns(), start_us = now_us;
@@ -534,8 +540,8 @@ static void storm_figures(void)
 			(void)sl_router_tick(r, now_us);
 			for (; epoch != r->epoch; epoch++)
 				published[(epoch + 1) % 1024] = now_ns();
-			if (!quiet && behind_ms(published) > late_ms)
-				late_ms = behind_ms(published);
+			if (!quiet && behind_ms(published, first) > late_ms)
+				late_ms = behind_ms(published, first);
 			if (!r->answers.left || r->answers.credit <= 0)
 				sleep_us(200);
 		}

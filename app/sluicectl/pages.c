@@ -177,6 +177,7 @@ print_tree(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		sl_table_cell(t, "%s",
 			flag(p, "is_parent")  ? "parent"
 			: flag(p, "is_child") ? "child"
+			: flag(p, "too_deep") ? "too deep"
 					      : "-");
 		if (has(p, "sequence"))
 			sl_table_cell(t, "%llu", (unsigned long long)number(p, "sequence"));

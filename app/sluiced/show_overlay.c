@@ -423,6 +423,7 @@ render_tree_peer(const struct sl_show_job *job, const void *arg)
 		json_object_set_new(o, "depth", json_integer(i->depth));
 		json_object_set_new(o, "root", sl_json_addr(&i->root));
 		json_object_set_new(o, "sequence", json_integer((json_int_t)i->tree_sequence));
+		json_object_set_new(o, "too_deep", json_boolean(i->too_deep));
 	}
 	json_object_set_new(o, "cost", json_real(i->cost));
 	json_object_set_new(o, "mtu", json_integer(i->mtu));

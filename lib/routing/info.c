@@ -35,6 +35,8 @@ uint32_t sl_router_coords(const struct sl_router *r, struct sl_node_addr *coords
 
 void sl_router_for_each_peer(const struct sl_router *r, sl_router_peer_fn fn, void *arg)
 {
+	const uint32_t path_limit = sl_tree_path_limit(r);
+
 	for (uint32_t id = 0; id < r->config.max_peers; id++) {
 		const struct sl_route_peer *p = r->peers[id];
 		struct sl_router_peer_info info;
@@ -56,6 +58,7 @@ void sl_router_for_each_peer(const struct sl_router *r, sl_router_peer_fn fn, vo
 		if (p->has_tree) {
 			info.depth = p->path_len - 1u;
 			info.root = p->path[0];
+			info.too_deep = p->path_len >= path_limit;
 		}
 		if (p->has_filter) {
 			info.filter_fpr = sl_filter_fpr(p->filter_count, p->filter_hashes);

@@ -229,8 +229,10 @@ static struct sl_fib_body *body_create(
 /* What answers that are decided already have to be taken over. */
 static void note_changes(struct sl_router *r)
 {
-	if (r->own_path_dirty)
+	if (r->own_path_dirty) {
 		sl_answers_own_path(r);
+		sl_quest_forget_failures(r);
+	}
 	r->own_path_dirty = false;
 	for (uint32_t i = 0; i < r->active_count; i++) {
 		struct sl_route_peer *p = r->active[i];

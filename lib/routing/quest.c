@@ -30,6 +30,75 @@ bool sl_quest_is_own(const struct sl_router *r, uint64_t request_id)
 	return false;
 }
 
+/* --- back-off after failures (node.lookup.backoff_*; off unless configured) ---------------------- */
+
+#define BACKOFF_SETS 128u
+#define BACKOFF_WAYS 8u
+
+struct sl_backoff {
+	struct sl_node_addr target;
+	uint32_t failures; /* in a row; 0 = empty */
+	uint64_t until_us;
+};
+
+/* Its place, or the one that is over first. NULL when there is no table. */
+static struct sl_backoff *backoff_of(const struct sl_router *r, const struct sl_node_addr *target)
+{
+	uint32_t set = (uint32_t)(sl_node_hash(target->bytes, r->key) >> 16) % BACKOFF_SETS;
+	struct sl_backoff *b = r->backoffs ? r->backoffs + set * BACKOFF_WAYS : NULL, *first = b;
+
+	for (unsigned i = 0; b && i < BACKOFF_WAYS; i++) {
+		if (b[i].failures && sl_node_same(&b[i].target, target))
+			return &b[i];
+		if (b[i].until_us < first->until_us)
+			first = &b[i];
+	}
+	return first;
+}
+
+static bool backed_off(const struct sl_router *r, const struct sl_node_addr *target)
+{
+	const struct sl_backoff *b = backoff_of(r, target);
+
+	return b && b->failures && sl_node_same(&b->target, target) && r->now_us < b->until_us;
+}
+
+static void note_failure(struct sl_router *r, const struct sl_node_addr *target)
+{
+	uint64_t wait = r->config.lookup_backoff_base_us, most = r->config.lookup_backoff_max_us;
+	struct sl_backoff *b;
+
+	if (!wait || !most)
+		return;
+	if (!r->backoffs)
+		r->backoffs = calloc((size_t)BACKOFF_SETS * BACKOFF_WAYS, sizeof(*r->backoffs));
+	b = backoff_of(r, target);
+	if (!b)
+		return; /* no memory: no back-off */
+	if (!b->failures || !sl_node_same(&b->target, target))
+		*b = (struct sl_backoff){.target = *target};
+	for (uint32_t i = 0; i < b->failures && wait < most; i++)
+		wait *= 2;
+	b->failures++;
+	b->until_us = r->now_us + (wait < most ? wait : most);
+}
+
+static void note_success(struct sl_router *r, const struct sl_node_addr *target)
+{
+	struct sl_backoff *b = backoff_of(r, target);
+
+	if (b && b->failures && sl_node_same(&b->target, target))
+		memset(b, 0, sizeof(*b));
+}
+
+void sl_quest_forget_failures(struct sl_router *r)
+{
+	free(r->backoffs);
+	r->backoffs = NULL;
+}
+
+/* --- asking -------------------------------------------------------------------------------------- */
+
 /* One attempt; how many peers were asked. */
 static uint32_t ask(struct sl_router *r, struct sl_quest *quest)
 {
@@ -64,6 +133,10 @@ int sl_router_lookup(struct sl_router *r, const uint8_t xonly[SL_XONLY_BYTES], u
 	for (quest = r->quests; quest; quest = quest->next)
 		if (sl_node_same(&quest->target, &target))
 			return -EALREADY;
+	if (backed_off(r, &target)) {
+		sl_route_count(r, SL_ROUTE_LOOKUP_BACKOFF);
+		return -EAGAIN;
+	}
 	if (r->quest_count == QUESTS_MAX)
 		return -ENOMEM;
 	quest = calloc(1, sizeof(*quest));
@@ -73,6 +146,7 @@ int sl_router_lookup(struct sl_router *r, const uint8_t xonly[SL_XONLY_BYTES], u
 	memcpy(quest->xonly, xonly, SL_XONLY_BYTES);
 	if (!ask(r, quest)) {
 		free(quest);
+		note_failure(r, &target);
 		sl_route_count(r, SL_ROUTE_LOOKUP_FAILED);
 		return -EHOSTUNREACH;
 	}
@@ -91,6 +165,10 @@ static void finish(struct sl_router *r, struct sl_quest **link, bool found, uint
 
 	*link = quest->next;
 	r->quest_count--;
+	if (found)
+		note_success(r, &quest->target);
+	else
+		note_failure(r, &quest->target);
 	sl_route_count(r, found ? SL_ROUTE_LOOKUP_RESOLVED : SL_ROUTE_LOOKUP_FAILED);
 	if (r->sink.lookup_done)
 		r->sink.lookup_done(r->sink.arg, &quest->target, found, path_mtu);
@@ -148,6 +226,7 @@ uint64_t sl_quest_tick(struct sl_router *r)
 
 void sl_quest_fini(struct sl_router *r)
 {
+	sl_quest_forget_failures(r);
 	while (r->quests) {
 		struct sl_quest *quest = r->quests;
 

@@ -364,6 +364,7 @@ int sl_router_peer_up(struct sl_router *r, uint32_t peer_id, const uint8_t xonly
 	r->index_dirty = r->body_dirty = true;
 	sl_publish_peer(r, p);
 	sl_router_wake(r);
+	sl_tree_limit_changed(r);
 	sl_tree_announce_to(r, p);
 	sl_router_settle(r);
 	return 0;
@@ -401,6 +402,7 @@ void sl_router_peer_mtu(struct sl_router *r, uint32_t peer_id, uint16_t link_mtu
 		p->mtu = link_mtu;
 		sl_publish_peer(r, p);
 		r->body_dirty = true;
+		sl_tree_limit_changed(r);
 	}
 	sl_router_settle(r);
 }

@@ -122,6 +122,7 @@ struct sl_stamps {
 
 struct sl_recent; /* lookup.c */
 struct sl_quest;  /* quest.c: a lookup of our own under way */
+struct sl_backoff; /* quest.c: a target that was not found */
 
 struct sl_router {
 	struct sl_router_config config;
@@ -171,6 +172,7 @@ struct sl_router {
 	struct sl_recent *recent_lookups;
 	struct sl_quest *quests;
 	uint32_t quest_count;
+	struct sl_backoff *backoffs; /* NULL until first needed */
 	struct sl_stamps lookup_stamps, signal_stamps;
 	struct sl_bucket answer_bucket;
 	uint64_t expiry_us; /* next slice of the coordinate cache's expiry */
@@ -258,6 +260,10 @@ void sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct s
 void sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
 void sl_tree_announce_to(struct sl_router *r, struct sl_route_peer *p);
 void sl_tree_peer_gone(struct sl_router *r, bool was_parent);
+/* Links came or changed their MTU: does what we announce still fit all of them? */
+void sl_tree_limit_changed(struct sl_router *r);
+/* A peer with a path of so many entries or more cannot be our parent: our announce would not fit. */
+uint32_t sl_tree_path_limit(const struct sl_router *r);
 void sl_tree_first_measure(struct sl_router *r);
 uint64_t sl_tree_tick(struct sl_router *r);
 
@@ -313,6 +319,8 @@ bool sl_quest_is_own(const struct sl_router *r, uint64_t request_id);
 /* False when the response is not ours. */
 bool sl_quest_response(struct sl_router *r, const struct sl_lookup_response *a);
 uint64_t sl_quest_tick(struct sl_router *r);
+/* Our place in the tree is another: what was not found may be now. */
+void sl_quest_forget_failures(struct sl_router *r);
 void sl_quest_fini(struct sl_router *r);
 
 /* datagram.c */

@@ -33,6 +33,7 @@ struct sl_router_config {
 	uint64_t coord_ttl_us;
 	uint8_t lookup_ttl; /* node.lookup.* */
 	uint64_t lookup_recent_us, lookup_forward_min_us;
+	uint64_t lookup_backoff_base_us, lookup_backoff_max_us; /* own lookups that failed; 0 = none */
 	uint8_t default_ttl; /* node.session.default_ttl */
 	bool ecn_enabled; /* node.ecn.* */
 	double ecn_loss, ecn_etx;
@@ -103,7 +104,8 @@ int sl_router_originate(struct sl_router *r, const struct sl_node_addr *dest, co
 /*
  * Looks for a node's coordinates: asks at 0, 1, 3 and 7 s, gives up at 15 s; ends in sink.lookup_done. Relays need this
  * for themselves only (end nodes and tests do). 0; -EALREADY (under way); -EHOSTUNREACH (no peer's filter claims it);
- * -ENOMEM; -EINVAL (ourselves).
+ * -EAGAIN (failed a moment ago, lookup_backoff_base_us doubled with each failure in a row up to lookup_backoff_max_us;
+ * forgotten when it is found and when our coordinates change); -ENOMEM; -EINVAL (ourselves).
  */
 int sl_router_lookup(struct sl_router *r, const uint8_t xonly[SL_XONLY_BYTES], uint64_t now_us) SL_MUST_CHECK;
 
@@ -128,6 +130,7 @@ struct sl_router_peer_info {
 	uint32_t peer_id;
 	struct sl_node_addr addr;
 	bool has_ancestry, is_parent, is_child;
+	bool too_deep; /* no parent for us: what we announced below it would not fit one of our links */
 	uint32_t depth;
 	struct sl_node_addr root;
 	uint64_t tree_sequence, filter_sequence_rx, filter_sequence_tx;
@@ -156,7 +159,7 @@ enum sl_route_counter {
 	X(TREE_RX, "tree_rx") X(TREE_TX, "tree_tx") X(TREE_MALFORMED, "tree_malformed")                                \
 	X(TREE_WRONG_SENDER, "tree_wrong_sender") X(TREE_BAD_SIGNATURE, "tree_bad_signature")                          \
 	X(TREE_BAD_SEMANTICS, "tree_bad_semantics") X(TREE_STALE, "tree_stale")                              \
-	X(TREE_TOO_LONG, "tree_too_long") X(TREE_LIMITED, "tree_limited") X(TREE_SEND_FAILED, "tree_send_failed")      \
+	X(TREE_TOO_LONG, "tree_too_long") X(TREE_TOO_DEEP, "tree_too_deep") X(TREE_LIMITED, "tree_limited") X(TREE_SEND_FAILED, "tree_send_failed")      \
 	X(FLAP_DAMPENED, "flap_dampened") X(PARENT_SWITCH, "parent_switch")      \
 	X(SELF_ROOT, "self_root") X(LOOP_DROP, "loop_drop") X(ROOT_DOUBTED, "root_doubted")                            \
 	X(FILTER_RX, "filter_rx") X(FILTER_TX, "filter_tx") X(FILTER_MALFORMED, "filter_malformed")                    \
@@ -167,7 +170,7 @@ enum sl_route_counter {
 	X(LOOKUP_NO_PEER, "lookup_no_peer") X(LOOKUP_FORWARDED, "lookup_forwarded") X(LOOKUP_ANSWERED, "lookup_answered") \
 	X(LOOKUP_PEER_LIMITED, "lookup_peer_limited") X(LOOKUP_OWN_RETURNED, "lookup_own_returned")                    \
 	X(LOOKUP_ORIGINATED, "lookup_originated") X(LOOKUP_RESOLVED, "lookup_resolved")                                \
-	X(LOOKUP_FAILED, "lookup_failed") X(RESPONSE_BAD_PROOF, "response_bad_proof")                                  \
+	X(LOOKUP_FAILED, "lookup_failed") X(LOOKUP_BACKOFF, "lookup_backoff") X(RESPONSE_BAD_PROOF, "response_bad_proof")                                  \
 	X(RESPONSE_FORWARDED, "response_forwarded") X(RESPONSE_REPEATED, "response_repeated")                          \
 	X(RESPONSE_UNSOLICITED, "response_unsolicited")                                                                \
 	X(COORDS_LEARNED, "coords_learned") X(COORDS_REFUSED, "coords_refused") X(COORDS_EVICTED, "coords_evicted")    \

@@ -235,6 +235,11 @@ static uint32_t path_limit(const struct sl_router *r)
 	return entries < SL_PATH_MAX ? entries : SL_PATH_MAX;
 }
 
+uint32_t sl_tree_path_limit(const struct sl_router *r)
+{
+	return path_limit(r);
+}
+
 /* Could we stand below this peer, and should we believe it? */
 static bool usable(const struct sl_router *r, const struct sl_route_peer *p, uint32_t limit)
 {
@@ -452,6 +457,17 @@ void sl_tree_peer_gone(struct sl_router *r, bool was_parent)
 	announce_all(r);
 }
 
+void sl_tree_limit_changed(struct sl_router *r)
+{
+	const struct sl_route_peer *p = parent_peer(r);
+
+	if (!p || p->path_len < path_limit(r))
+		return;
+	sl_route_count(r, SL_ROUTE_TREE_TOO_DEEP);
+	loop_drop(r);
+	(void)reconsider(r); /* as root, any way that fits is better */
+}
+
 void sl_tree_first_measure(struct sl_router *r)
 {
 	reconsider(r);
@@ -569,6 +585,8 @@ void sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct s
 	if (!store(r, p, a))
 		return;
 	blocked = p->has_self || p->path_len >= path_limit(r);
+	if (p->path_len >= path_limit(r))
+		sl_route_count(r, SL_ROUTE_TREE_TOO_DEEP);
 	if (sl_tree_is_parent(r, p) && (blocked || addr_cmp(&p->path[0], &root) > 0))
 		doubt(r, &root, depth);
 	/* It follows a larger root than we do: tell it of ours. */

@@ -500,3 +500,112 @@ SL_TEST(parent, coordinates_dropped_with_the_tree)
 	SL_EXPECT_EQ(f->r->coords.count, 0);
 	fake_destroy(f);
 }
+
+/* A peer at the end of a path of `len` entries below root 0; every entry another address. */
+static void deep_path(struct fake *f, uint32_t id, unsigned len)
+{
+	struct sl_route_peer *p = f->r->peers[id];
+	uint8_t entries[64 * SL_TREE_ENTRY_BYTES] = {0};
+	struct sl_tree_announce a = {
+		.sequence = p->tree_sequence + 1, .entries = (uint16_t)len, .entry = entries};
+
+	memcpy(entries, &p->addr, 16);
+	for (unsigned i = 1; i + 1 < len; i++) {
+		entries[i * SL_TREE_ENTRY_BYTES] = 0x80;
+		entries[i * SL_TREE_ENTRY_BYTES + 1] = (uint8_t)id;
+		entries[i * SL_TREE_ENTRY_BYTES + 2] = (uint8_t)(i + 1);
+	}
+	memcpy(&a.parent, entries + SL_TREE_ENTRY_BYTES, 16);
+	f->r->now_us = f->now_us;
+	sl_tree_accept(f->r, p, &a);
+	sl_router_settle(f->r);
+}
+
+static void note_too_deep(void *arg, const struct sl_router_peer_info *info)
+{
+	*(unsigned *)arg |= info->too_deep ? 1u << info->peer_id : 0;
+}
+
+static unsigned too_deep(struct fake *f)
+{
+	unsigned peers = 0;
+
+	sl_router_for_each_peer(f->r, note_too_deep, &peers);
+	return peers;
+}
+
+/* 35 entries fit an announce in 1,280 bytes (2.6): below a path of 35 ours would not. */
+SL_TEST(depth, no_parent_whose_path_leaves_no_room)
+{
+	struct fake *f = fake_create(5, NULL, NULL);
+
+	fake_peer(f, 1, 0x21);
+	deep_path(f, 1, 35);
+	SL_EXPECT_EQ(fake_parent(f), 5);
+	SL_EXPECT_EQ(too_deep(f), 1u << 1);
+	SL_EXPECT_EQ(f->r->counters[SL_ROUTE_TREE_TOO_DEEP], 1);
+	deep_path(f, 1, 34);
+	SL_EXPECT_EQ(fake_parent(f), 0x21);
+	SL_EXPECT_EQ(f->r->tree.len, 35);
+	SL_EXPECT_EQ(too_deep(f), 0);
+	SL_EXPECT_EQ(f->r->counters[SL_ROUTE_TREE_TOO_DEEP], 1);
+	fake_destroy(f);
+}
+
+/* The parent's own path grows past it: left at once, for another that fits if there is one. */
+SL_TEST(depth, parent_that_grows_is_left)
+{
+	for (int other = 0; other < 2; other++) {
+		struct sl_router_config c;
+		struct fake *f;
+
+		sl_router_config_default(&c);
+		c.root_doubt_us = 0; /* W7 would wait: paths that grow are how a dead root looks */
+		c.publish_interval_us = 0;
+		f = fake_create(5, &c, NULL);
+		fake_peer(f, 1, 0x21);
+		deep_path(f, 1, 30);
+		SL_EXPECT_EQ(fake_parent(f), 0x21);
+		if (other) {
+			fake_peer(f, 2, 0x22);
+			deep_path(f, 2, 33);
+			SL_EXPECT_EQ(fake_parent(f), 0x21);
+		}
+		deep_path(f, 1, 35);
+		SL_EXPECT_EQ(fake_parent(f), other ? 0x22 : 5);
+		SL_EXPECT_EQ(f->r->counters[SL_ROUTE_TREE_TOO_DEEP], 1);
+		SL_EXPECT_EQ(f->r->counters[SL_ROUTE_LOOP_DROP], 1);
+		SL_EXPECT_EQ(too_deep(f), 1u << 1);
+		fake_destroy(f);
+	}
+}
+
+/* A narrower link comes: what fitted all links does not fit this one. */
+SL_TEST(depth, a_narrower_link_lowers_the_limit)
+{
+	struct sl_router_config c;
+	struct fake *f;
+
+	sl_router_config_default(&c);
+	c.publish_interval_us = 0;
+	f = fake_create(5, &c, NULL);
+	fake_peer(f, 1, 0x21);
+	sl_router_peer_mtu(f->r, 1, 1500, f->now_us);
+	deep_path(f, 1, 38);
+	SL_EXPECT_EQ(fake_parent(f), 0x21);
+	SL_EXPECT_EQ(too_deep(f), 0);
+	fake_peer(f, 2, 0x22); /* 1,280 */
+	SL_EXPECT_EQ(fake_parent(f), 5);
+	SL_EXPECT_EQ(too_deep(f), 1u << 1);
+	SL_EXPECT_EQ(f->r->counters[SL_ROUTE_TREE_TOO_DEEP], 1);
+	/* And back when it widens. */
+	sl_router_peer_mtu(f->r, 2, 1500, f->now_us);
+	SL_EXPECT_EQ(too_deep(f), 0);
+	deep_path(f, 1, 38);
+	SL_EXPECT_EQ(fake_parent(f), 0x21);
+	/* Less than IPv6's least MTU is not waited for. */
+	sl_router_peer_mtu(f->r, 2, 576, f->now_us);
+	deep_path(f, 1, 34);
+	SL_EXPECT_EQ(fake_parent(f), 0x21);
+	fake_destroy(f);
+}
