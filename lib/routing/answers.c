@@ -277,10 +277,11 @@ static uint32_t pass(struct sl_router *r, uint32_t units)
 
 		a->cursor = id + 1;
 		used++;
-		if (id + AHEAD < a->limit)
-			__builtin_prefetch(r->coords.entries[id + AHEAD].data);
 		if (k->rule <= SL_COORD_UNDECIDED || k->epoch == r->epoch)
 			continue;
+		/* Only then: most that stand are not looked at beyond what is kept. */
+		if (id + AHEAD < a->limit && (newer(a->own_epoch, k->epoch) || newer(a->floor, k->epoch)))
+			__builtin_prefetch(r->coords.entries[id + AHEAD].data);
 		if (stands(r, b, id, &used)) {
 			k->epoch = r->epoch;
 			a->stood++;
