@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <secp256k1_schnorrsig.h>
 
 #define NPUB_A "npub1sjlh2c3x9w7kjsqg2ay080n2lff2uvt325vpan33ke34rn8l5jcqawh57m"
 #define NSEC_A "nsec1qypqxpq9qcrsszg2pvxq6rs0zqg3yyc5z5tpwxqergd3c8g7rusqpqcc2y"
@@ -346,12 +347,39 @@ SL_TEST(remote_key, no_point)
 	}
 }
 
+/* We sign hashes only; the library under us is held to messages of other sizes too. */
+static void bip340_other_size(char **f)
+{
+	secp256k1_schnorrsig_extraparams extra = SECP256K1_SCHNORRSIG_EXTRAPARAMS_INIT;
+	uint8_t secret[32], xonly[32], aux[32], msg[128], want[64], sig[64];
+	size_t len = strlen(f[4]) / 2;
+	secp256k1_xonly_pubkey key;
+	secp256k1_keypair pair;
+
+	SL_ASSERT(len <= sizeof(msg));
+	sl_test_unhex(secret, 32, f[1]);
+	sl_test_unhex(xonly, 32, f[2]);
+	sl_test_unhex(aux, 32, f[3]);
+	sl_test_unhex(msg, len, f[4]);
+	sl_test_unhex(want, 64, f[5]);
+	SL_ASSERT(secp256k1_xonly_pubkey_parse(sl_curve_ctx(), &key, xonly) == 1);
+	SL_EXPECT_MSG(secp256k1_schnorrsig_verify(sl_curve_ctx(), want, msg, len, &key) == 1, "vector %s: %s", f[0], f[7]);
+	SL_ASSERT(secp256k1_keypair_create(sl_curve_ctx(), &pair, secret) == 1);
+	extra.ndata = aux;
+	SL_ASSERT(secp256k1_schnorrsig_sign_custom(sl_curve_ctx(), sig, msg, len, &pair, &extra) == 1);
+	SL_EXPECT_MEM(sig, want, 64);
+}
+
 static void bip340(char **f)
 {
 	uint8_t secret[32], xonly[32], aux[32], msg[32], want[64], sig[64];
 	bool valid = strcmp(f[6], "TRUE") == 0;
 	struct sl_identity *id;
 
+	if (strlen(f[4]) != 64) {
+		bip340_other_size(f);
+		return;
+	}
 	sl_test_unhex(xonly, 32, f[2]);
 	sl_test_unhex(msg, 32, f[4]);
 	sl_test_unhex(want, 64, f[5]);
@@ -370,7 +398,7 @@ static void bip340(char **f)
 
 SL_TEST(sign, bip340_vectors)
 {
-	SL_EXPECT_EQ(csv_each("bip340.csv", bip340), 15);
+	SL_EXPECT_EQ(csv_each("bip340.csv", bip340), 19);
 }
 
 /* Routing facts, section 14: signed over H(preimage), with all-zero auxiliary data. */
