@@ -234,7 +234,7 @@ run_timers(struct sl_daemon *d, struct timers *t, bool activity)
 		t->links = t->links > d->now_us + 5000 ? d->now_us + 5000 : t->links;
 		t->router = t->router > d->now_us + 5000 ? d->now_us + 5000 : t->router;
 	}
-	if (activity && t->nat != UINT64_MAX)
+	if (activity && d->nat)
 		t->nat = t->nat > d->now_us + 5000 ? d->now_us + 5000 : t->nat;
 	if (d->now_us >= t->nat)
 		t->nat = sl_nat_tick(d);
@@ -245,6 +245,7 @@ run_timers(struct sl_daemon *d, struct timers *t, bool activity)
 	if (d->now_us >= t->second) {
 		each_second(d);
 		t->second = d->now_us + 1000000;
+		t->nat = d->now_us; /* it may have been told something */
 	}
 }
 
