@@ -1,383 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_table.h"
-#include "../../lib/overlay/nostr/sl_nostr_url.h"
-#include <arpa/inet.h>
-#include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-
-/* --- texts with a grammar of their own ------------------------------------------------------ */
-
-static int
-parse_npub(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	if (!strncmp(text, "nsec1", 5))
-		snprintf(why, SL_WHY_SIZE, "is a secret key (nsec): a peer is named by its npub");
-	else if (sl_npub_parse(target, text))
-		snprintf(why, SL_WHY_SIZE, "is not an npub (prefix, length or checksum)");
-	else
-		return 0;
-	return -1;
-}
-
-static void
-format_npub(char out[SL_CONF_TEXT_SIZE], const void *target)
-{
-	char text[SL_NPUB_SIZE];
-
-	sl_npub_format(text, target);
-	snprintf(out, SL_CONF_TEXT_SIZE, "%s", text);
-}
-
-static int
-parse_nsec(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	struct sl_identity *id = sl_identity_from_text(text);
-
-	if (!id) {
-		snprintf(why, SL_WHY_SIZE, "is neither an nsec nor 64 hex digits");
-		return -1;
-	}
-	sl_identity_destroy(id);
-	snprintf(target, SL_CONF_TEXT_SIZE, "%s", text);
-	return 0;
-}
-
-static void
-format_nothing(char out[SL_CONF_TEXT_SIZE], const void *target)
-{
-	(void)target;
-	out[0] = 0;
-}
-
-/* "a.b.c.d/n" or "x::y/n". */
-static int
-parse_ip(struct sl_ifaddr *ip, const char *text, bool with_prefix, char why[SL_WHY_SIZE])
-{
-	char host[INET6_ADDRSTRLEN + 1];
-	const char *slash = strchr(text, '/');
-	size_t len = slash ? (size_t)(slash - text) : strlen(text);
-	unsigned max;
-	long n;
-	char *end;
-
-	memset(ip, 0, sizeof(*ip));
-	if (len >= sizeof(host))
-		goto bad;
-	memcpy(host, text, len);
-	host[len] = 0;
-	if (inet_pton(AF_INET, host, ip->ip) == 1)
-		ip->family = 4;
-	else if (inet_pton(AF_INET6, host, ip->ip) == 1)
-		ip->family = 6;
-	else
-		goto bad;
-	max = ip->family == 4 ? 32 : 128;
-	ip->prefix_len = (uint8_t)max;
-	if (with_prefix != !!slash)
-		goto bad;
-	if (!slash)
-		return 0;
-	if (!isdigit((unsigned char)slash[1]))
-		goto bad;
-	n = strtol(slash + 1, &end, 10);
-	if (*end || end - slash > 4 || n > (long)max)
-		goto bad;
-	ip->prefix_len = (uint8_t)n;
-	return 0;
-bad:
-	snprintf(why, SL_WHY_SIZE,
-		with_prefix ? "is not an address with a prefix length, like 192.0.2.1/24"
-			    : "is not an IPv4 or IPv6 address");
-	return -1;
-}
-
-/* Of an IPv4 prefix the first address names the network and the last one everybody on it. */
-static bool
-is_host(const struct sl_ifaddr *ip)
-{
-	uint32_t host = ip->prefix_len < 31 ? UINT32_MAX >> ip->prefix_len : 0, a;
-
-	if (ip->family != 4 || !host)
-		return true;
-	a = (uint32_t)ip->ip[0] << 24 | (uint32_t)ip->ip[1] << 16 | (uint32_t)ip->ip[2] << 8 | ip->ip[3];
-	return (a & host) != 0 && (a & host) != host;
-}
-
-static void
-format_ip(char out[SL_CONF_TEXT_SIZE], const struct sl_ifaddr *ip, bool with_prefix)
-{
-	char host[INET6_ADDRSTRLEN] = "";
-
-	inet_ntop(ip->family == 4 ? AF_INET : AF_INET6, ip->ip, host, sizeof(host));
-	if (with_prefix)
-		snprintf(out, SL_CONF_TEXT_SIZE, "%s/%u", host, ip->prefix_len);
-	else
-		snprintf(out, SL_CONF_TEXT_SIZE, "%s", host);
-}
-
-static int
-parse_ifaddr(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	struct sl_ifaddr *ip = target;
-	static const uint8_t zero[16];
-
-	if (parse_ip(ip, text, true, why))
-		return -1;
-	if (!memcmp(ip->ip, zero, 16) ||
-		(ip->family == 4 ? ip->ip[0] >= 224 || ip->ip[0] == 127 || ip->ip[0] == 0
-				 : ip->ip[0] == 0xff || (!memcmp(ip->ip, zero, 15) && ip->ip[15] == 1)) ||
-		!is_host(ip)) {
-		snprintf(why, SL_WHY_SIZE, "is not a unicast address a port can have");
-		return -1;
-	}
-	return 0;
-}
-
-static int
-parse_prefix(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	struct sl_ifaddr *ip = target;
-	unsigned bits;
-
-	if (!strcmp(text, "default"))
-		text = "0.0.0.0/0";
-	else if (!strcmp(text, "default6"))
-		text = "::/0";
-	if (parse_ip(ip, text, true, why))
-		return -1;
-	bits = ip->family == 4 ? 32 : 128;
-	for (unsigned i = ip->prefix_len; i < bits; i++)
-		if (ip->ip[i / 8] & (0x80u >> i % 8)) {
-			snprintf(why, SL_WHY_SIZE, "has bits set behind its prefix length");
-			return -1;
-		}
-	return 0;
-}
-
-static int
-parse_gateway(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	return parse_ip(target, text, false, why);
-}
-
-static void
-format_ifaddr(char out[SL_CONF_TEXT_SIZE], const void *target)
-{
-	format_ip(out, target, true);
-}
-
-static void
-format_gateway(char out[SL_CONF_TEXT_SIZE], const void *target)
-{
-	format_ip(out, target, false);
-}
-
-int
-sl_conf_endpoint_parse(struct sl_conf_endpoint *e, const char *text, char why[SL_WHY_SIZE])
-{
-	const char *colon = strrchr(text, ':');
-	size_t len;
-	char *end;
-	unsigned long port;
-
-	memset(e, 0, sizeof(*e));
-	if (!colon || colon == text || !isdigit((unsigned char)colon[1]) ||
-		strlen(text) >= sizeof(e->text)) {
-		snprintf(why, SL_WHY_SIZE, "is not host:port (IPv6 in brackets)");
-		return -1;
-	}
-	port = strtoul(colon + 1, &end, 10);
-	if (*end || end - colon > 6 || port > UINT16_MAX) {
-		snprintf(why, SL_WHY_SIZE, "has no port number between 0 and 65535");
-		return -1;
-	}
-	memcpy(e->text, text, strlen(text) + 1);
-	e->port = (uint16_t)port;
-	len = (size_t)(colon - text);
-	if (text[0] == '[') {
-		if (len < 3 || text[len - 1] != ']') {
-			snprintf(why, SL_WHY_SIZE, "is not host:port (IPv6 in brackets)");
-			return -1;
-		}
-		memcpy(e->host, text + 1, len - 2);
-		if (inet_pton(AF_INET6, e->host, e->ip) != 1) {
-			snprintf(why, SL_WHY_SIZE, "has no IPv6 address in its brackets");
-			return -1;
-		}
-		e->family = 6;
-		return 0;
-	}
-	memcpy(e->host, text, len);
-	if (inet_pton(AF_INET, e->host, e->ip) == 1) {
-		e->family = 4;
-		return 0;
-	}
-	for (const char *p = e->host; *p; p++)
-		if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-' && *p != '_') {
-			snprintf(why, SL_WHY_SIZE, "is not host:port (IPv6 in brackets)");
-			return -1;
-		}
-	/* A name of digits and dots only is an address that went wrong. */
-	if (strspn(e->host, "0123456789.") == len) {
-		snprintf(why, SL_WHY_SIZE, "has no valid IPv4 address");
-		return -1;
-	}
-	return 0;
-}
-
-static int
-parse_bind(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	struct sl_conf_endpoint *e = target;
-
-	if (sl_conf_endpoint_parse(e, text, why))
-		return -1;
-	if (!e->family) {
-		snprintf(why, SL_WHY_SIZE, "is not an address and port: names cannot be bound");
-		return -1;
-	}
-	return 0;
-}
-
-static void
-format_endpoint(char out[SL_CONF_TEXT_SIZE], const void *target)
-{
-	const struct sl_conf_endpoint *e = target;
-
-	snprintf(out, SL_CONF_TEXT_SIZE, "%s", e->text);
-}
-
-/* An address with or without a port: what others are told. */
-static int
-parse_external(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	struct sl_conf_endpoint *e = target;
-	char host[INET6_ADDRSTRLEN + 2];
-	size_t len = strlen(text);
-
-	memset(e, 0, sizeof(*e));
-	if (len < sizeof(host)) {
-		bool bracket = text[0] == '[' && text[len - 1] == ']';
-
-		snprintf(host, sizeof(host), "%.*s", (int)(len - (bracket ? 2 : 0)), text + bracket);
-		e->family = inet_pton(AF_INET, host, e->ip) == 1 ? 4 : inet_pton(AF_INET6, host, e->ip) == 1 ? 6 : 0;
-		if (e->family) {
-			snprintf(e->text, sizeof(e->text), "%s", text);
-			snprintf(e->host, sizeof(e->host), "%s", host);
-			return 0;
-		}
-	}
-	if (sl_conf_endpoint_parse(e, text, why))
-		return -1;
-	if (e->family && e->port)
-		return 0;
-	snprintf(why, SL_WHY_SIZE, "is not an address, alone or with a port: names are not advertised");
-	return -1;
-}
-
-static int
-parse_relay(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	struct sl_nostr_url url;
-
-	if (sl_nostr_url_parse(&url, text)) {
-		snprintf(why, SL_WHY_SIZE, "is not a relay: wss://host[:port][/path], or ws:// without TLS");
-		return -1;
-	}
-	snprintf(target, SL_CONF_TEXT_SIZE, "%s", text);
-	return 0;
-}
-
-/* "stun:host:port"; "stun:" may be left out. */
-static int
-parse_stun(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	struct sl_conf_endpoint e;
-
-	if (sl_conf_endpoint_parse(&e, strncmp(text, "stun:", 5) ? text : text + 5, why))
-		return -1;
-	if (!e.port) {
-		snprintf(why, SL_WHY_SIZE, "has port 0");
-		return -1;
-	}
-	snprintf(target, SL_CONF_TEXT_SIZE, "%s", text);
-	return 0;
-}
-
-static int
-parse_cpu_or_auto(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	int32_t *cpu = target;
-	char *end;
-	long n;
-
-	if (!strcmp(text, "auto")) {
-		*cpu = -1;
-		return 0;
-	}
-	errno = 0;
-	n = isdigit((unsigned char)text[0]) ? strtol(text, &end, 10) : -1;
-	if (n < 0 || n > 1023 || errno || *end) {
-		snprintf(why, SL_WHY_SIZE, "is neither auto nor a CPU between 0 and 1023");
-		return -1;
-	}
-	*cpu = (int32_t)n;
-	return 0;
-}
-
-static void
-format_cpu_or_auto(char out[SL_CONF_TEXT_SIZE], const void *target)
-{
-	int32_t cpu = *(const int32_t *)target;
-
-	if (cpu < 0)
-		snprintf(out, SL_CONF_TEXT_SIZE, "auto");
-	else
-		snprintf(out, SL_CONF_TEXT_SIZE, "%d", cpu);
-}
-
-static int
-parse_name(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	size_t len = strlen(text);
-
-	if (!len || len >= SL_CONF_NAME_SIZE ||
-		strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
-			len) {
-		snprintf(why, SL_WHY_SIZE,
-			"is not a name: 1 to %d letters, digits, '-', '_' or '.'",
-			SL_CONF_NAME_SIZE - 1);
-		return -1;
-	}
-	memcpy(target, text, len + 1);
-	return 0;
-}
-
-static void
-format_text(char out[SL_CONF_TEXT_SIZE], const void *target)
-{
-	snprintf(out, SL_CONF_TEXT_SIZE, "%s", (const char *)target);
-}
-
-/* The engines of this build; whether this CPU has one is asked at start. */
-static int
-parse_aead(void *target, const char *text, char why[SL_WHY_SIZE])
-{
-	const char *found = !strcasecmp(text, "auto") ? "auto" : NULL;
-	int n = snprintf(why, SL_WHY_SIZE, "is none of auto");
-
-	for (const struct sl_aead_backend *const *b = sl_aead_backends(); *b; b++) {
-		if (!strcasecmp((*b)->name, text))
-			found = (*b)->name;
-		if (n < SL_WHY_SIZE && strcmp((*b)->name, "auto") != 0)
-			n += snprintf(why + n, SL_WHY_SIZE - (size_t)n, ", %s", (*b)->name);
-	}
-	if (!found || strlen(found) >= SL_CONF_AEAD_SIZE)
-		return -1;
-	memcpy(target, found, strlen(found) + 1);
-	return 0;
-}
+#include "config_text.h"
 
 /* --- the table ------------------------------------------------------------------------------ */
 
@@ -411,7 +34,7 @@ static const char *const huge_choices[] = {"auto", "yes", "no", NULL};
 #define CO(f) offsetof(struct sl_config, f)
 
 const struct sl_key sl_keys[] = {
-	CUSTOM("node.identity.nsec", ROOT, SL_KEY_SECRET | SL_KEY_UNSET, C(identity.nsec), parse_nsec, format_nothing, NULL,
+	CUSTOM("node.identity.nsec", ROOT, SL_KEY_SECRET | SL_KEY_UNSET, C(identity.nsec), sl_conf_parse_nsec, sl_conf_format_nothing, NULL,
 		"Our secret key, nsec or hex. Unset: the key file when persistent, else a fresh key each start."),
 	BOOL("node.identity.persistent", ROOT, C(identity.persistent), "false",
 		"Keep the key in sluice.key beside this file (mode 0600, made at the first start)."),
@@ -493,18 +116,18 @@ const struct sl_key sl_keys[] = {
 	LIST("node.rendezvous.nostr.advert_relays", SL_KEY_LIST, ROOT, sl_conf_text, SL_SCOPE_ADVERT_RELAY,
 		CO(nostr.advert_relays), CO(nostr.advert_relay_count), 8,
 		"Relays for adverts, ours and peers'. Absent: wss://relay.damus.io, wss://nos.lol, wss://offchain.pub."),
-	CUSTOM("node.rendezvous.nostr.advert_relays[]", SL_SCOPE_ADVERT_RELAY, SL_KEY_REQUIRED, S(sl_conf_text, text), parse_relay,
-		format_text, NULL, ""),
+	CUSTOM("node.rendezvous.nostr.advert_relays[]", SL_SCOPE_ADVERT_RELAY, SL_KEY_REQUIRED, S(sl_conf_text, text), sl_conf_parse_relay,
+		sl_conf_format_text, NULL, ""),
 	LIST("node.rendezvous.nostr.dm_relays", SL_KEY_LIST, ROOT, sl_conf_text, SL_SCOPE_DM_RELAY, CO(nostr.dm_relays),
 		CO(nostr.dm_relay_count), 8, "Relays on which we are listening for signals of peers. Absent: the same three."),
-	CUSTOM("node.rendezvous.nostr.dm_relays[]", SL_SCOPE_DM_RELAY, SL_KEY_REQUIRED, S(sl_conf_text, text), parse_relay,
-		format_text, NULL, ""),
+	CUSTOM("node.rendezvous.nostr.dm_relays[]", SL_SCOPE_DM_RELAY, SL_KEY_REQUIRED, S(sl_conf_text, text), sl_conf_parse_relay,
+		sl_conf_format_text, NULL, ""),
 	LIST("node.rendezvous.nostr.stun_servers", SL_KEY_LIST, ROOT, sl_conf_text, SL_SCOPE_STUN_SERVER, CO(nostr.stun_servers),
 		CO(nostr.stun_server_count), 8,
 		"Servers that tell us our address from outside. Absent: stun:stun.l.google.com:19302, stun:stun.cloudflare.com:3478, "
 		"stun:global.stun.twilio.com:3478."),
-	CUSTOM("node.rendezvous.nostr.stun_servers[]", SL_SCOPE_STUN_SERVER, SL_KEY_REQUIRED, S(sl_conf_text, text), parse_stun,
-		format_text, NULL, ""),
+	CUSTOM("node.rendezvous.nostr.stun_servers[]", SL_SCOPE_STUN_SERVER, SL_KEY_REQUIRED, S(sl_conf_text, text), sl_conf_parse_stun,
+		sl_conf_format_text, NULL, ""),
 	BOOL("node.rendezvous.nostr.share_local_candidates", ROOT, C(nostr.share_local_candidates), "false",
 		"Tell a peer behind a NAT our private addresses too."),
 	TEXT("node.rendezvous.nostr.app", ROOT, 0, C(nostr.app), "fips-overlay-v1",
@@ -579,7 +202,7 @@ const struct sl_key sl_keys[] = {
 
 	LIST("transports.udp", SL_KEY_INSTANCES, ROOT, sl_conf_udp, SL_SCOPE_UDP, CO(udp), CO(udp_count),
 		SL_CONF_TRANSPORTS_MAX, "UDP: one block, or a mapping of named ones. Absent: no UDP."),
-	CUSTOM("transports.udp.bind_addr", SL_SCOPE_UDP, 0, S(sl_conf_udp, bind), parse_bind, format_endpoint,
+	CUSTOM("transports.udp.bind_addr", SL_SCOPE_UDP, 0, S(sl_conf_udp, bind), sl_conf_parse_bind, sl_conf_format_endpoint,
 		"0.0.0.0:2121", "Address and port listened on; 0.0.0.0 = all IPv4 addresses of all ports, [::] = all of both families."),
 	UINT("transports.udp.mtu", SL_SCOPE_UDP, S(sl_conf_udp, mtu), 576, 9200, "1280", "bytes",
 		"Largest FMP packet. FilterAnnounce needs 1071."),
@@ -593,8 +216,8 @@ const struct sl_key sl_keys[] = {
 		"Name this transport in our advert."),
 	BOOL("transports.udp.public", SL_SCOPE_UDP, S(sl_conf_udp, public), "false",
 		"It can be reached from outside: the advert names its address, else that it is behind a NAT."),
-	CUSTOM("transports.udp.external_addr", SL_SCOPE_UDP, SL_KEY_UNSET, S(sl_conf_udp, external), parse_external,
-		format_endpoint, NULL, "That address, with a port where it is not the bound one. Unset: bind_addr, or the ports' own."),
+	CUSTOM("transports.udp.external_addr", SL_SCOPE_UDP, SL_KEY_UNSET, S(sl_conf_udp, external), sl_conf_parse_external,
+		sl_conf_format_endpoint, NULL, "That address, with a port where it is not the bound one. Unset: bind_addr, or the ports' own."),
 
 	LIST("transports.ethernet", SL_KEY_INSTANCES, ROOT, sl_conf_ethernet, SL_SCOPE_ETHERNET, CO(ethernet),
 		CO(ethernet_count), SL_CONF_TRANSPORTS_MAX, "Raw Ethernet: one block, or a mapping of named ones."),
@@ -618,7 +241,7 @@ const struct sl_key sl_keys[] = {
 
 	LIST("peers", SL_KEY_LIST, ROOT, sl_conf_peer, SL_SCOPE_PEER, CO(peers), CO(peer_count), SL_CONF_PEERS_MAX,
 		"Nodes we know."),
-	CUSTOM("peers[].npub", SL_SCOPE_PEER, SL_KEY_REQUIRED, S(sl_conf_peer, xonly), parse_npub, format_npub, NULL,
+	CUSTOM("peers[].npub", SL_SCOPE_PEER, SL_KEY_REQUIRED, S(sl_conf_peer, xonly), sl_conf_parse_npub, sl_conf_format_npub, NULL,
 		"The peer's public key."),
 	TEXT("peers[].alias", SL_SCOPE_PEER, SL_KEY_UNSET, S(sl_conf_peer, alias), NULL, "Name shown for it."),
 	LIST("peers[].addresses", SL_KEY_LIST, SL_SCOPE_PEER, sl_conf_address, SL_SCOPE_ADDRESS,
@@ -641,21 +264,21 @@ const struct sl_key sl_keys[] = {
 
 	LIST("dataplane.ports", SL_KEY_LIST, ROOT, sl_conf_port, SL_SCOPE_PORT, CO(dataplane.ports),
 		CO(dataplane.port_count), SL_PORTS_MAX, "The NIC ports and virtual devices we drive."),
-	CUSTOM("dataplane.ports[].name", SL_SCOPE_PORT, SL_KEY_REQUIRED, S(sl_conf_port, name), parse_name, format_text, NULL,
+	CUSTOM("dataplane.ports[].name", SL_SCOPE_PORT, SL_KEY_REQUIRED, S(sl_conf_port, name), sl_conf_parse_name, sl_conf_format_text, NULL,
 		"Our name for it."),
 	TEXT("dataplane.ports[].device", SL_SCOPE_PORT, SL_KEY_REQUIRED, S(sl_conf_port, device), NULL,
 		"PCI address, or a virtual device with its arguments (net_af_packet0,iface=eth0)."),
 	LIST("dataplane.ports[].addresses", SL_KEY_LIST, SL_SCOPE_PORT, sl_conf_ifaddr, SL_SCOPE_IFADDR,
 		offsetof(struct sl_conf_port, addresses), offsetof(struct sl_conf_port, address_count), SL_PORT_ADDRS_MAX,
 		"IP addresses of the port itself, with prefix length."),
-	CUSTOM("dataplane.ports[].addresses[]", SL_SCOPE_IFADDR, 0, S(sl_conf_ifaddr, ip), parse_ifaddr, format_ifaddr, NULL, ""),
+	CUSTOM("dataplane.ports[].addresses[]", SL_SCOPE_IFADDR, 0, S(sl_conf_ifaddr, ip), sl_conf_parse_ifaddr, sl_conf_format_ifaddr, NULL, ""),
 	LIST("dataplane.ports[].routes", SL_KEY_LIST, SL_SCOPE_PORT, sl_conf_route, SL_SCOPE_ROUTE,
 		offsetof(struct sl_conf_port, routes), offsetof(struct sl_conf_port, route_count), SL_ROUTES_MAX,
 		"Destinations behind gateways on this port."),
-	CUSTOM("dataplane.ports[].routes[].to", SL_SCOPE_ROUTE, SL_KEY_REQUIRED, S(sl_conf_route, to), parse_prefix,
-		format_ifaddr, NULL, "Prefix; default = 0.0.0.0/0, default6 = ::/0."),
-	CUSTOM("dataplane.ports[].routes[].via", SL_SCOPE_ROUTE, SL_KEY_REQUIRED, S(sl_conf_route, via), parse_gateway,
-		format_gateway, NULL, "Gateway; must be on one of the port's own prefixes, or fe80::."),
+	CUSTOM("dataplane.ports[].routes[].to", SL_SCOPE_ROUTE, SL_KEY_REQUIRED, S(sl_conf_route, to), sl_conf_parse_prefix,
+		sl_conf_format_ifaddr, NULL, "Prefix; default = 0.0.0.0/0, default6 = ::/0."),
+	CUSTOM("dataplane.ports[].routes[].via", SL_SCOPE_ROUTE, SL_KEY_REQUIRED, S(sl_conf_route, via), sl_conf_parse_gateway,
+		sl_conf_format_gateway, NULL, "Gateway; must be on one of the port's own prefixes, or fe80::."),
 	UINT("dataplane.ports[].mtu", SL_SCOPE_PORT, S(sl_conf_port, mtu), 0, 9600, "0", "bytes",
 		"IP MTU of the link; 0 = the device's."),
 	UINT("dataplane.ports[].vlan", SL_SCOPE_PORT, S(sl_conf_port, vlan), 0, 4094, "0", "",
@@ -664,7 +287,7 @@ const struct sl_key sl_keys[] = {
 		"Per receive queue; 0 = the profile's, else 1024."),
 	UINT("dataplane.ports[].tx_descriptors", SL_SCOPE_PORT, S(sl_conf_port, tx_descriptors), 0, 32768, "0", "",
 		"Per transmit queue; 0 = the profile's, else 1024."),
-	CUSTOM("dataplane.ports[].profile", SL_SCOPE_PORT, 0, S(sl_conf_port, profile), parse_name, format_text, "auto",
+	CUSTOM("dataplane.ports[].profile", SL_SCOPE_PORT, 0, S(sl_conf_port, profile), sl_conf_parse_name, sl_conf_format_text, "auto",
 		"Driver profile (drivers-config): auto = by the device, none, or a name."),
 	BOOL("dataplane.ports[].ignore_rx_checksum", SL_SCOPE_PORT, S(sl_conf_port, ignore_rx_checksum), "false",
 		"Take UDP frames without looking at their checksum: for veth and the like, which hand them over unfilled."),
@@ -673,7 +296,7 @@ const struct sl_key sl_keys[] = {
 		"CPUs of the workers that receive from it, of those in dataplane.lcores.workers; empty = those on the device's NUMA "
 		"node, else all."),
 	UINT("dataplane.ports[].workers[]", SL_SCOPE_CPU, S(sl_conf_cpu, cpu), 0, 1023, NULL, "", ""),
-	CUSTOM("dataplane.lcores.control", ROOT, 0, C(dataplane.control_cpu), parse_cpu_or_auto, format_cpu_or_auto, "auto",
+	CUSTOM("dataplane.lcores.control", ROOT, 0, C(dataplane.control_cpu), sl_conf_parse_cpu_or_auto, sl_conf_format_cpu_or_auto, "auto",
 		"CPU of the control thread; auto = the first we may use, on the first port's NUMA node if it has one."),
 	LIST("dataplane.lcores.workers", SL_KEY_LIST, ROOT, sl_conf_cpu, SL_SCOPE_CPU, CO(dataplane.worker_cpus),
 		CO(dataplane.worker_cpu_count), 32,
@@ -689,7 +312,7 @@ const struct sl_key sl_keys[] = {
 	UINT("dataplane.pools.mbufs", ROOT, C(dataplane.mbufs), 1024, 4194304, "16384", "buffers", "Frame buffers per pool."),
 	UINT("dataplane.pools.data_size", ROOT, C(dataplane.mbuf_data_size), 0, 16384, "0", "bytes",
 		"Data room of a buffer; 0 = for the largest MTU."),
-	CUSTOM("dataplane.aead", ROOT, 0, C(dataplane.aead), parse_aead, format_text, "auto",
+	CUSTOM("dataplane.aead", ROOT, 0, C(dataplane.aead), sl_conf_parse_aead, sl_conf_format_text, "auto",
 		"ChaCha20-Poly1305 engine by its name (sluicectl show crypto); auto = the best usable."),
 	UINT("dataplane.burst", ROOT, C(dataplane.burst), 1, 64, "32", "frames", "Frames a poll."),
 	UINT("dataplane.hop_cache", ROOT, C(dataplane.hop_cache), 64, 16777216, "65536", "entries",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rendezvous.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/sysinfo.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "nat.h"
+#include "rendezvous_own.h"
 #include "signals.h"
 #include "sl_nostr_service.h"
 #include "../../lib/overlay/nostr/sl_nostr_url.h"
@@ -20,22 +20,6 @@
 #define TAG_INBOX 3u
 #define SLOT_ADVERT 1u
 #define SLOT_INBOX 2u
-
-/* Of our advert, on the service's thread alone while that runs: what a withdrawal has to name. */
-struct published {
-	bool any;
-	uint8_t id[SL_NOSTR_ID_BYTES];
-	uint64_t created_at;
-};
-
-/* An order to publish: what the thread needs to make the event. */
-struct job {
-	struct sl_advert advert;
-	char app[SL_CONF_NAME_SIZE];
-	uint64_t ttl_s;
-	struct published *published;
-	const struct sl_config *config; /* constant */
-};
 
 struct peer {
 	int number; /* in the discovery; -1: not looked for */
@@ -57,7 +41,7 @@ struct sl_rendezvous {
 	uint64_t published_us, next_us;
 	const char *why_none;
 	bool told_accepted;
-	struct published *published;
+	struct sl_own_published *published;
 	struct sl_nostr_relays_report *relays;
 	int64_t skew_us;
 	enum sl_nostr_relay_state told[SL_NOSTR_RELAYS_MAX]; /* what the log has said */
@@ -91,170 +75,18 @@ convert(void *arg, uint32_t tag, const struct sl_nostr_event *e, uint64_t now_un
 	return a;
 }
 
-static int
-make_advert(void *arg, struct sl_nostr_event *e, const struct sl_identity *id, uint64_t now_unix_s)
-{
-	struct job *j = arg;
-	uint64_t at = now_unix_s;
-	int rc;
-
-	/* Of two of one second relays keep either: the new one must be newer. */
-	if (j->published->any && at <= j->published->created_at)
-		at = j->published->created_at + 1;
-	rc = sl_advert_build(e, &j->advert, j->app, at, j->ttl_s, id);
-	if (rc)
-		return rc;
-	j->published->any = true;
-	j->published->created_at = at;
-	memcpy(j->published->id, e->id, sizeof(e->id));
-	return 0;
-}
-
-static int
-make_withdrawal(void *arg, struct sl_nostr_event *e, const struct sl_identity *id, uint64_t now_unix_s)
-{
-	struct job *j = arg;
-
-	if (!j->published->any)
-		return -ENOENT;
-	j->published->any = false;
-	return sl_advert_build_withdrawal(e, j->published->id, now_unix_s, id);
-}
-
-static int
-make_inbox(void *arg, struct sl_nostr_event *e, const struct sl_identity *id, uint64_t now_unix_s)
-{
-	const struct job *j = arg;
-	const char *urls[SL_NOSTR_RELAYS_MAX];
-	unsigned n = 0;
-
-	for (uint32_t i = 0; i < j->config->nostr.dm_relay_count && n < SL_NOSTR_RELAYS_MAX; i++)
-		urls[n++] = j->config->nostr.dm_relays[i].text;
-	return sl_inbox_build(e, urls, n, now_unix_s, id);
-}
-
 /* --- our advert ------------------------------------------------------------------------------- */
-
-static void
-add_endpoint(struct sl_advert *a, uint8_t family, const uint8_t *ip, uint16_t port)
-{
-	char host[INET6_ADDRSTRLEN] = "", text[INET6_ADDRSTRLEN + 16];
-	struct sl_advert_endpoint ep;
-
-	inet_ntop(family == 4 ? AF_INET : AF_INET6, ip, host, sizeof(host));
-	snprintf(text, sizeof(text), family == 4 ? "%s:%u" : "[%s]:%u", host, port);
-	if (sl_advert_endpoint_parse(&ep, "udp", text) || a->endpoint_count == SL_ADVERT_ENDPOINTS_MAX)
-		return;
-	for (unsigned i = 0; i < a->endpoint_count; i++)
-		if (!strcmp(a->endpoints[i].addr, ep.addr))
-			return;
-	a->endpoints[a->endpoint_count++] = ep;
-}
-
-/* A public port that is bound to everything has the addresses of the ports themselves: they are ours, not the kernel's. */
-static void
-add_port_addresses(const struct sl_daemon *d, struct sl_advert *a, const struct sl_conf_udp *u, uint16_t port)
-{
-	for (uint32_t p = 0; p < d->config->dataplane.port_count; p++) {
-		const struct sl_conf_port *conf = &d->config->dataplane.ports[p];
-
-		for (uint32_t i = 0; i < conf->address_count; i++)
-			if (u->bind.family == 6 || conf->addresses[i].ip.family == 4)
-				add_endpoint(a, conf->addresses[i].ip.family, conf->addresses[i].ip.ip, port);
-	}
-}
-
-/* Behind a NAT: how to ask us for a way in. */
-static void
-add_nat(const struct sl_daemon *d, struct sl_advert *a)
-{
-	const struct sl_config *c = d->config;
-
-	if (a->has_nat || a->endpoint_count == SL_ADVERT_ENDPOINTS_MAX ||
-		sl_advert_endpoint_parse(&a->endpoints[a->endpoint_count], "udp", "nat"))
-		return;
-	a->endpoint_count++;
-	a->has_nat = true;
-	for (uint32_t i = 0; i < c->nostr.dm_relay_count && a->signal_relay_count < SL_ADVERT_SERVERS_MAX; i++)
-		snprintf(a->signal_relays[a->signal_relay_count++], SL_ADVERT_TEXT_SIZE, "%s", c->nostr.dm_relays[i].text);
-	for (uint32_t i = 0; i < c->nostr.stun_server_count && a->stun_server_count < SL_ADVERT_SERVERS_MAX; i++) {
-		const char *text = c->nostr.stun_servers[i].text;
-
-		snprintf(a->stun_servers[a->stun_server_count++], SL_ADVERT_TEXT_SIZE, "%s%.200s",
-			strncmp(text, "stun:", 5) ? "stun:" : "", text);
-	}
-}
-
-static void
-own_endpoints(const struct sl_daemon *d, struct sl_advert *a)
-{
-	static const uint8_t any[16];
-
-	memset(a, 0, sizeof(*a));
-	for (uint32_t i = 0; i < d->config->udp_count; i++) {
-		const struct sl_conf_udp *u = &d->config->udp[i];
-
-		if (!u->advertise_on_nostr || u->outbound_only)
-			continue;
-		if (!u->public)
-			add_nat(d, a);
-		else if (u->external.family)
-			add_endpoint(a, u->external.family, u->external.ip,
-				u->external.port ? u->external.port : d->udp_ports[i]);
-		else if (memcmp(u->bind.ip, any, 16) != 0)
-			add_endpoint(a, u->bind.family, u->bind.ip, d->udp_ports[i]);
-		else
-			add_port_addresses(d, a, u, d->udp_ports[i]);
-	}
-}
-
-static const char *
-why_no_advert(const struct sl_daemon *d)
-{
-	if (!d->config->nostr.advertise)
-		return "node.rendezvous.nostr.advertise is off";
-	for (uint32_t i = 0; i < d->config->udp_count; i++)
-		if (d->config->udp[i].advertise_on_nostr && !d->config->udp[i].outbound_only)
-			return "no address that others could reach";
-	return "no transport has advertise_on_nostr";
-}
-
-static struct job *
-job_new(const struct sl_daemon *d)
-{
-	struct job *j = calloc(1, sizeof(*j));
-
-	if (!j)
-		return NULL;
-	j->advert = d->rendezvous->own;
-	snprintf(j->app, sizeof(j->app), "%s", d->config->nostr.app);
-	j->ttl_s = d->config->nostr.advert_ttl_secs;
-	j->published = d->rendezvous->published;
-	j->config = d->config;
-	return j;
-}
 
 static int
 publish(struct sl_daemon *d, uint32_t slot, uint32_t mask,
 	int (*make)(void *, struct sl_nostr_event *, const struct sl_identity *, uint64_t))
 {
-	struct job *j = job_new(d);
+	struct sl_own_job *j = sl_own_job_new(d->config, &d->rendezvous->own, d->rendezvous->published);
 	int rc = j ? sl_nostr_service_publish(d->rendezvous->service, slot, mask, make, free, j) : -ENOMEM;
 
 	if (rc)
 		free(j);
 	return rc;
-}
-
-static void
-endpoints_text(char *out, size_t size, const struct sl_advert *a)
-{
-	size_t n = 0;
-
-	out[0] = '\0';
-	for (unsigned i = 0; i < a->endpoint_count && n < size; i++)
-		n += (size_t)snprintf(out + n, size - n, "%s%s:%s", i ? ", " : "",
-			sl_advert_transport_name(a->endpoints[i].transport), a->endpoints[i].addr);
 }
 
 /* Publishes when there is something new to say, or when it is time to say it again. */
@@ -267,30 +99,30 @@ keep_published(struct sl_daemon *d)
 	char text[400];
 
 	if (!d->config->nostr.advertise || !r->advert_mask) {
-		r->why_none = why_no_advert(d);
+		r->why_none = sl_own_why_none(d);
 		return;
 	}
-	own_endpoints(d, &own);
+	sl_own_endpoints(d, &own);
 	changed = !sl_advert_same_endpoints(&own, &r->own);
 	if (!changed && (!own.endpoint_count || d->now_us < r->next_us))
 		return;
 	r->own = own;
 	if (!own.endpoint_count) {
-		r->why_none = why_no_advert(d);
+		r->why_none = sl_own_why_none(d);
 		(void)!sl_nostr_service_publish_end(r->service, SLOT_ADVERT);
-		if (!publish(d, 0, r->advert_mask, make_withdrawal))
+		if (!publish(d, 0, r->advert_mask, sl_own_make_withdrawal))
 			sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "our advert is withdrawn: %s", r->why_none);
 		return;
 	}
 	r->why_none = NULL;
-	if (publish(d, SLOT_ADVERT, r->advert_mask, make_advert)) {
+	if (publish(d, SLOT_ADVERT, r->advert_mask, sl_own_make_advert)) {
 		memset(&r->own, 0, sizeof(r->own)); /* the next second tries again */
 		return;
 	}
 	r->published_us = d->now_us;
 	r->next_us = d->now_us + d->config->nostr.advert_refresh_secs * 1000000;
 	if (changed) {
-		endpoints_text(text, sizeof(text), &own);
+		sl_own_endpoints_text(text, sizeof(text), &own);
 		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "our advert says: %s", text);
 	}
 }
@@ -312,7 +144,7 @@ on_changed(void *arg, unsigned number, const struct sl_advert *advert)
 		name = npub;
 	}
 	if (advert) {
-		endpoints_text(text, sizeof(text), advert);
+		sl_own_endpoints_text(text, sizeof(text), advert);
 		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "peer %s: its advert says: %s", name, text);
 	} else {
 		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "peer %s: its advert is gone", name);
@@ -618,7 +450,7 @@ sl_rendezvous_start(struct sl_daemon *d)
 	if (!rc && r->advert_mask)
 		rc = subscribe(d);
 	if (!rc && r->dm_mask)
-		rc = publish(d, SLOT_INBOX, r->dm_mask, make_inbox);
+		rc = publish(d, SLOT_INBOX, r->dm_mask, sl_own_make_inbox);
 	if (!rc && r->dm_mask)
 		rc = subscribe_signals(d);
 	if (rc) {
@@ -639,7 +471,7 @@ sl_rendezvous_stop(struct sl_daemon *d)
 	if (!r)
 		return;
 	if (r->service && r->own.endpoint_count)
-		(void)!publish(d, 0, r->advert_mask, make_withdrawal);
+		(void)!publish(d, 0, r->advert_mask, sl_own_make_withdrawal);
 	sl_nostr_service_stop(r->service);
 	sl_discovery_destroy(r->discovery);
 	free(r->relays);
