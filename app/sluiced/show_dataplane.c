@@ -178,6 +178,7 @@ sl_show_workers(struct sl_daemon *d, const json_t *params)
 		set_u64(o, "idle_tsc", s.idle_tsc);
 		set_u64(o, "transit_tsc", s.transit_tsc);
 		set_u64(o, "driver_tsc", s.driver_tsc);
+		set_u64(o, "longest_turn_us", s.longest_tsc * 1000000 / rte_get_tsc_hz());
 		set_u64(o, "polls", s.polls);
 		set_u64(o, "busy_polls", s.busy_polls);
 		json_object_set_new(o, "busy_ratio",

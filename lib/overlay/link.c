@@ -3,6 +3,7 @@
 #include "link_internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 void
@@ -223,6 +224,12 @@ sl_links_tick(struct sl_links *l, uint64_t now_us)
 void
 sl_links_shutdown(struct sl_links *l, enum sl_disconnect_reason reason, uint64_t now_us)
 {
+	(void)sl_links_shutdown_some(l, reason, UINT_MAX, now_us);
+}
+
+bool
+sl_links_shutdown_some(struct sl_links *l, enum sl_disconnect_reason reason, unsigned most, uint64_t now_us)
+{
 	struct peer *next;
 
 	l->now_us = now_us;
@@ -230,6 +237,8 @@ sl_links_shutdown(struct sl_links *l, enum sl_disconnect_reason reason, uint64_t
 	for (struct peer *p = l->all; p; p = next) {
 		next = p->next_all;
 		if (p->up) {
+			if (!most--)
+				return true;
 			sl_disconnect_send(l, p, reason, now_us);
 			sl_peer_down(l, p, SL_DOWN_REMOVED, now_us);
 		}
@@ -238,6 +247,7 @@ sl_links_shutdown(struct sl_links *l, enum sl_disconnect_reason reason, uint64_t
 		p->dial_us = 0;
 		sl_peer_settle(l, p);
 	}
+	return false;
 }
 
 int

@@ -187,6 +187,11 @@ int sl_links_send_key(struct sl_links *links, const uint8_t xonly[SL_XONLY_BYTES
 	uint8_t flags, uint64_t now_us) SL_MUST_CHECK;
 /* Disconnect to every peer, then everything down. */
 void sl_links_shutdown(struct sl_links *links, enum sl_disconnect_reason reason, uint64_t now_us);
+/*
+ * The same in portions, for queues that do not take one to every peer at once: ends at most `most` links a call, nothing new
+ * begins from the first call on. False when all is down.
+ */
+bool sl_links_shutdown_some(struct sl_links *links, enum sl_disconnect_reason reason, unsigned most, uint64_t now_us);
 
 /* --- for the operator ------------------------------------------------------------------------------------------- */
 

@@ -75,11 +75,18 @@ drain_learn(struct sl_dataplane *dp, struct sl_worker *w, unsigned budget)
 	return n;
 }
 
-/* The peer that sent it may be gone and its row another's by now. */
+/*
+ * The peer that sent it may be gone and its row another's by now. The generation tells, except when the row changed hands
+ * between the worker's look-up of the session and its reading of the row: then the session is gone too, and its index
+ * cannot name another one before a grace period is over.
+ */
 static bool
 peer_is_current(const struct sl_dataplane *dp, const struct sl_frame *f)
 {
-	return f->peer_id < dp->view->max_peers && dp->view->peers[f->peer_id].generation == f->peer_generation;
+	const struct sl_session *s = sl_session_lookup(dp->view, f->rx_index);
+
+	return s && s->peer_id == f->peer_id && f->peer_id < dp->view->max_peers &&
+		dp->view->peers[f->peer_id].generation == f->peer_generation;
 }
 
 static void

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
+#include "../overlay/sl_log.h"
 #include "sl_control.h"
 
 _Static_assert(RTE_PKTMBUF_HEADROOM >= SL_PATH_HEADER_MAX, "the longest outer header fits in front of a shorter one");
@@ -155,7 +156,7 @@ int
 sl_dataplane_port_add(struct sl_dataplane *dp, const struct sl_port_config *config, const char **error)
 {
 	const struct sl_port_params params = {.index = dp->port_count, .workers = dp->config.workers,
-		.nodes = dp->worker_nodes, .mbufs = dp->config.mbufs, .mbuf_data_size = dp->config.mbuf_data_size};
+		.nodes = dp->worker_nodes, .burst = dp->config.burst, .mbufs = dp->config.mbufs, .mbuf_data_size = dp->config.mbuf_data_size};
 	struct sl_port *p = &dp->ports[dp->port_count];
 	struct sl_neigh_port np;
 	const char *unused;
@@ -268,6 +269,38 @@ workers_stop(struct sl_dataplane *dp, unsigned count)
 		(void)rte_eal_wait_lcore(dp->workers[i]->lcore);
 }
 
+/*
+ * What can hold frames of a port's pool at once: its receive descriptors, transmit descriptors of every port, workers' bursts and
+ * caches, and the rings between workers and to control. With fewer buffers the port can run dry while all of that is full.
+ */
+uint32_t
+sl_dataplane_buffers_most(const struct sl_dataplane *dp, uint16_t port)
+{
+	const uint32_t workers = dp->config.workers;
+	const struct sl_port *p = &dp->ports[port];
+	uint32_t n = (uint32_t)p->rx_desc * p->rx_queues + p->in_hand;
+
+	for (unsigned i = 0; i < dp->port_count; i++)
+		n += dp->ports[i].tx_desc * workers;
+	n += workers * SL_PUNT_RINGS * (dp->config.ring_size - 1);
+	n += workers * (workers - 1) * (SL_HANDOFF_ENTRIES - 1);
+	return n + (workers + 1) * p->pool->cache_size * 3 / 2; /* a cache holds one and a half of its size */
+}
+
+static void
+pools_check(const struct sl_dataplane *dp)
+{
+	for (uint16_t i = 0; i < dp->port_count; i++) {
+		const struct sl_port *p = &dp->ports[i];
+		const uint32_t most = sl_dataplane_buffers_most(dp, i);
+
+		if (p->pool->size < most)
+			sl_log(SL_LOG_WARNING, SL_TOPIC_PIPELINE,
+				"port %s: descriptors, bursts and rings can hold %u buffers, its pool has %u (pools.mbufs): if all "
+				"fill at once it cannot receive", p->config.name, most, p->pool->size);
+	}
+}
+
 int
 sl_dataplane_start(struct sl_dataplane *dp)
 {
@@ -292,6 +325,7 @@ sl_dataplane_start(struct sl_dataplane *dp)
 		}
 	}
 	dp->started = true;
+	pools_check(dp);
 	sl_ports_start(dp);
 	return 0;
 }
@@ -336,7 +370,7 @@ sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct
 			.tx_bytes = READ(tx_bytes), .busy_tsc = READ(busy_tsc), .idle_tsc = READ(idle_tsc),
 			.transit_tsc = READ(transit_tsc), .driver_tsc = READ(driver_tsc), .polls = READ(polls),
 			.busy_polls = READ(busy_polls), .punt_ring_full = READ(punt_ring_full),
-			.event_ring_full = READ(event_ring_full), .learn_ring_full = READ(learn_ring_full)};
+			.longest_tsc = READ(longest_tsc), .event_ring_full = READ(event_ring_full), .learn_ring_full = READ(learn_ring_full)};
 		for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
 			s->verdicts[v] = READ(verdicts[v]);
 		s->tx = s->verdicts[SL_FORWARD];

@@ -219,8 +219,11 @@ queues_setup(struct sl_port *p, const struct rte_eth_dev_info *info, const char 
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->ethdev, &rx_desc, &tx_desc);
 	if (rc != 0)
 		return rc;
-	*error = "pool is smaller than the receive descriptors";
-	if (p->pool->size <= (uint32_t)rx_desc * p->rx_queues)
+	p->rx_desc = rx_desc;
+	p->tx_desc = tx_desc;
+	/* The least that lets it receive at all; sl_dataplane_start() says what it takes never to run dry. */
+	*error = "pool is smaller than the receive descriptors and the frames that workers have in hand";
+	if (p->pool->size <= (uint32_t)rx_desc * p->rx_queues + p->in_hand)
 		return -ENOSPC;
 	*error = "receive queue";
 	for (uint16_t q = 0; q < p->rx_queues; q++) {
@@ -385,6 +388,7 @@ sl_port_open(struct sl_port *p, const struct sl_port_config *config, const struc
 	p->config = *config;
 	p->index = params->index;
 	p->lock_fd = -1;
+	p->in_hand = (uint32_t)params->workers * params->burst;
 	p->node = sl_device_node(config->device);
 	sl_queue_map_make(&p->map, params->workers, params->nodes, p->node, config->rx_workers, params->index);
 	rc = device_attach(p, params->workers, error);

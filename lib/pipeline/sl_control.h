@@ -75,6 +75,9 @@ struct sl_dataplane {
 /* dataplane.c: gives workers their queues. sl_dataplane_start() does it; who drives workers by hand calls it instead. */
 int sl_dataplane_prepare(struct sl_dataplane *dp) SL_MUST_CHECK;
 
+/* Buffers of a port's pool that can be in use at once. */
+uint32_t sl_dataplane_buffers_most(const struct sl_dataplane *dp, uint16_t port);
+
 /* reclaim.c */
 int sl_reclaim_init(struct sl_reclaim *r, uint16_t workers) SL_MUST_CHECK;
 /* No reader may be left: runs everything. */

@@ -164,6 +164,7 @@ struct sl_worker_stats {
 	uint64_t busy_tsc, idle_tsc, transit_tsc, driver_tsc;
 	uint64_t polls, busy_polls;
 	uint64_t punt_ring_full, event_ring_full, learn_ring_full;
+	uint64_t longest_tsc; /* of a turn, with measure_cycles: a sleep, and time in which others had the CPU, are in it */
 	bool stalled;	 /* has taken no turn for a second or more */
 	uint64_t still_us; /* since its last turn, as control saw it; 0 unless stalled */
 	uint64_t stalls;

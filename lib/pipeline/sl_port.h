@@ -31,6 +31,8 @@ struct sl_port {
 	uint16_t index;	 /* ours */
 	uint16_t ethdev; /* EAL's */
 	uint16_t rx_queues, tx_queues;
+	uint16_t rx_desc, tx_desc; /* a queue */
+	uint32_t in_hand; /* frames that workers may have in hand at once */
 	int node; /* NUMA node, -1 = none or unknown */
 	struct sl_queue_map map;
 	uint16_t mtu; /* IP MTU, bytes */
@@ -62,6 +64,7 @@ struct sl_port_params {
 	uint16_t index, workers;
 	const int *nodes; /* of the workers' CPUs, -1 = unknown */
 	uint32_t mbufs;
+	uint16_t burst; /* frames a worker has in hand */
 	uint16_t mbuf_data_size; /* 0 = for the MTU */
 };
 

@@ -219,6 +219,8 @@ sl_worker_poll(struct sl_worker *w)
 		w->idle_polls++;
 	}
 	if (w->measure_cycles) {
+		if (unlikely(begin - w->last_poll_tsc > w->counters.longest_tsc && w->last_poll_tsc))
+			__atomic_store_n(&w->counters.longest_tsc, begin - w->last_poll_tsc, __ATOMIC_RELAXED);
 		/* From the last poll's beginning to this one's: the time of the poll between. */
 		if (w->last_poll_busy)
 			SL_COUNT(w, busy_tsc, begin - w->last_poll_tsc);

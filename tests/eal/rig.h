@@ -15,7 +15,9 @@
 #include "sl_test.h"
 
 #define RIG_PORTS 2
+#ifndef RIG_PEERS
 #define RIG_PEERS 128
+#endif
 #define RIG_WORKERS 4
 #define RIG_FRAME_MAX 2048
 #define RIG_UDP_MTU 1452

@@ -335,7 +335,7 @@ rig_peer_add_bare(struct rig *r, uint8_t kind, uint16_t port, uint16_t owner, bo
 	p->kind = kind;
 	p->port = port;
 	p->udp_port = (uint16_t)(40000 + p->id);
-	memcpy(p->mac, (uint8_t[6]){2, 0, 0, 0, (uint8_t)port, last}, 6);
+	memcpy(p->mac, (uint8_t[6]){2, 0, 0, (uint8_t)((10 + p->id) >> 8), (uint8_t)port, last}, 6);
 	memcpy(p->xonly, sl_identity_xonly(id), SL_XONLY_BYTES);
 	p->addr = *sl_identity_addr(id);
 	sl_identity_destroy(id);

@@ -337,6 +337,54 @@ SL_TEST(faults, queues_that_never_fill)
 	rig_destroy(r);
 }
 
+/*
+ * What waits in the ring to control belongs to the session it came on: gone, it is nobody's, also when the row has not
+ * been given to another peer yet (its generation is the same).
+ */
+SL_TEST(faults, session_gone_while_its_frames_wait)
+{
+	struct rig_peer *a, *b;
+	struct rig *r = two_peers(&a, &b);
+	const struct sl_node_addr nowhere = {{0x99}};
+	uint8_t msg[RIG_FRAME_MAX];
+	struct sl_session *old;
+	uint64_t stale;
+
+	SL_ASSERT(r);
+	rig_poll(r, true);
+	rig_forget(r);
+	stale = r->dp->stale_punts;
+	rig_send_datagram(r, a, &nowhere, 0, 64, 1280, "0123456789", 10, msg);
+	rig_poll(r, false);
+	old = a->session;
+	rig_session_install(r, a, 0);
+	sl_session_retire(r->table, old);
+	rig_poll(r, true);
+	SL_EXPECT(rig_seen(r, RIG_DATAGRAM, 0) == NULL);
+	SL_EXPECT_EQ(r->dp->stale_punts, stale + 1);
+	/* The new one's are heard. */
+	rig_send_datagram(r, a, &nowhere, 0, 64, 1280, "0123456789", 10, msg);
+	rig_poll(r, true);
+	SL_EXPECT(rig_seen(r, RIG_DATAGRAM, 0) != NULL);
+	rig_destroy(r);
+}
+
+/* The count of buffers that can be in use covers rings and transmit descriptors, not only what is received into. */
+SL_TEST(faults, buffers_are_counted_whole)
+{
+	const struct rig_config config = {.workers = 2, .ring_size = 256};
+	struct rig *r = rig_create(&config);
+	const struct sl_port *p;
+	uint32_t want;
+
+	SL_ASSERT(r);
+	p = &r->dp->ports[0];
+	want = 1024u * p->rx_queues + 2 * 32 + 2 * 2 * 1024 /* two ports, two workers */ +
+		2 * SL_PUNT_RINGS * 255 + 2 * (SL_HANDOFF_ENTRIES - 1) + 3 * p->pool->cache_size * 3 / 2;
+	SL_EXPECT_EQ(sl_dataplane_buffers_most(r->dp, 0), want);
+	rig_destroy(r);
+}
+
 /* --- a worker that stands still ------------------------------------------------------------------------------------ */
 
 static volatile int held, let_go;

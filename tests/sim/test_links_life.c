@@ -171,6 +171,21 @@ SL_TEST(links_life, shutdown_says_goodbye_to_all)
 	end();
 }
 
+/* In portions, for queues that cannot take a goodbye to all at once. */
+SL_TEST(links_life, shutdown_in_portions)
+{
+	begin(NULL);
+	link_up(1);
+	SL_EXPECT(sl_links_shutdown_some(n[0]->links, SL_DISCONNECT_SHUTDOWN, 0, net->now_us));
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_DISCONNECT_TX), 0);
+	SL_EXPECT(!sl_links_shutdown_some(n[0]->links, SL_DISCONNECT_SHUTDOWN, 1, net->now_us));
+	SL_EXPECT(!sl_links_shutdown_some(n[0]->links, SL_DISCONNECT_SHUTDOWN, 1, net->now_us));
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_DISCONNECT_TX), 1);
+	net_run(net, NET_S);
+	SL_EXPECT_EQ(n[1]->downs[SL_DOWN_DISCONNECT], 1);
+	end();
+}
+
 /* --- silence --- */
 
 SL_TEST(links_life, dead_after_thirty_seconds_of_silence)
