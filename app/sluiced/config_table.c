@@ -250,7 +250,7 @@ const struct sl_key sl_keys[] = {
 	TEXT("peers[].addresses[].transport", SL_SCOPE_ADDRESS, SL_KEY_REQUIRED, S(sl_conf_address, transport), NULL,
 		"udp, udp/<instance> or ethernet."),
 	TEXT("peers[].addresses[].addr", SL_SCOPE_ADDRESS, SL_KEY_REQUIRED, S(sl_conf_address, addr), NULL,
-		"udp: host:port, names are resolved; ethernet: <port name>/aa:bb:cc:dd:ee:ff."),
+		"udp: host:port, names are resolved, or nat: by traversal; ethernet: <port name>/aa:bb:cc:dd:ee:ff."),
 	UINT("peers[].addresses[].priority", SL_SCOPE_ADDRESS, S(sl_conf_address, priority), 0, 255, "100", "",
 		"Lower is tried first."),
 	ENUM("peers[].connect_policy", SL_SCOPE_PEER, S(sl_conf_peer, connect_policy), policies, "auto_connect",
