@@ -49,7 +49,8 @@ static bool tags_even(struct chunk *c, uint32_t first, uint32_t count, bool in_p
 		start[l] = (uintptr_t)op->aad;
 		tag[l] = in_place ? op->text + len : c->tag[first + l];
 	}
-	if (differ != 0)
+	/* A vector alone of long ones is as well off in the other way. */
+	if (differ != 0 || (vectors == 1 && len >= POLY_LONG))
 		return false;
 	/*
 	 * Lanes beyond the last packet repeat the first one's, with keys that are nobody's; what

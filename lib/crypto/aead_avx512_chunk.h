@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "aead_avx512_chacha.h"
-#include "aead_avx512_poly.h"
+#include "aead_avx512_tags.h"
 #include "aead_backend.h"
 
 #define CHUNK 64u
@@ -78,7 +78,8 @@ struct chunk {
 	uint32_t pieces;
 	uint16_t order[CHUNK];	/* position -> op */
 	/* By position: blocks of text before the span, its blocks, the byte behind it. */
-	uint32_t skip[CHUNK], blocks[CHUNK], end[CHUNK];
+	uint32_t skip[CHUNK] __attribute__((aligned(64)));
+	uint32_t blocks[CHUNK], end[CHUNK];
 	bool good[CHUNK]; /* by position */
 	bool even;	  /* all of one length and lead */
 	bool all_good;
@@ -145,30 +146,46 @@ static void arrange(struct chunk *c, enum cover cover)
 	uint32_t len = c->ops[0].text_len, lead = c->ops[0].lead, differ = 0;
 	uint32_t leads = cover == COVER_LEAD || cover == COVER_REST ? UINT32_MAX : 0;
 
-	for (uint32_t i = 0; i < c->n; i++) {
-		c->order[i] = (uint16_t)i;
+	for (uint32_t i = 0; i < c->n; i++)
 		differ |= (c->ops[i].text_len ^ len) | ((c->ops[i].lead ^ lead) & leads);
-	}
 	c->even = differ == 0;
-	if (!c->even)
+	if (!c->even) {
 		sort(c);
+		return;
+	}
+	for (uint32_t i = 0; i < CHUNK; i++)
+		c->order[i] = (uint16_t)i;
+}
+
+static inline void set_span(
+	struct chunk *c, uint32_t position, const struct sl_aead_op *op, enum cover cover)
+{
+	uint32_t end = op->text_len, skip = 0;
+
+	if (cover == COVER_FIRST)
+		end = end < 64 ? end : 64;
+	else if (cover == COVER_LEAD)
+		end = op->lead;
+	else if (cover == COVER_REST)
+		skip = (uint32_t)(((uint64_t)op->lead + 63) / 64);
+	c->skip[position] = skip;
+	c->end[position] = end;
+	c->blocks[position] = (uint32_t)(((uint64_t)end + 63) / 64) - skip;
 }
 
 static void set_spans(struct chunk *c, enum cover cover)
 {
-	for (uint32_t i = 0; i < c->n; i++) {
-		const struct sl_aead_op *op = at_position(c, i);
-		uint32_t end = op->text_len, skip = 0;
-
-		if (cover == COVER_FIRST)
-			end = end < 64 ? end : 64;
-		else if (cover == COVER_LEAD)
-			end = op->lead;
-		else if (cover == COVER_REST)
-			skip = (uint32_t)(((uint64_t)op->lead + 63) / 64);
-		c->skip[i] = skip;
-		c->end[i] = end;
-		c->blocks[i] = (uint32_t)(((uint64_t)end + 63) / 64) - skip;
+	if (!c->even) {
+		for (uint32_t i = 0; i < c->n; i++)
+			set_span(c, i, at_position(c, i), cover);
+		return;
+	}
+	/* All as the first one. */
+	set_span(c, 0, &c->ops[0], cover);
+	for (uint32_t i = 0; i < CHUNK; i += CHACHA_LANES) {
+		_mm512_store_si512(&c->skip[i], _mm512_set1_epi32((int)c->skip[0]));
+		_mm512_store_si512(&c->end[i], _mm512_set1_epi32((int)c->end[0]));
+		_mm512_store_si512(&c->blocks[i], _mm512_set1_epi32((int)c->blocks[0]));
 	}
 }
 
@@ -181,15 +198,13 @@ static inline uint64_t block_mask(uint32_t end, uint32_t b)
 }
 
 /* Step 0 is the block before the span: the one-time key's where that begins with the text. */
-static void group_places(struct chunk *c, struct group *g, uint32_t first)
+static inline void group_place(
+	struct chunk *c, struct group *g, uint32_t lane, uint32_t position, const uint8_t *text)
 {
-	for (uint32_t l = 0; l < CHACHA_LANES; l++) {
-		uint32_t skip = c->skip[first + l];
+	uint32_t skip = c->skip[position];
 
-		g->lanes.block[l] = skip;
-		g->lanes.text[l] = (uintptr_t)at_position(c, first + l)->text +
-				   (uintptr_t)64 * skip - 64;
-	}
+	g->lanes.block[lane] = skip;
+	g->lanes.text[lane] = (uintptr_t)text + (uintptr_t)64 * skip - 64;
 }
 
 static void groups_init(struct chunk *c)
@@ -198,17 +213,17 @@ static void groups_init(struct chunk *c)
 
 	for (uint32_t i = 0; i < c->groups * CHACHA_LANES; i++) {
 		const struct sl_aead_op *op = at_position(c, i);
-		struct chacha_lanes *lanes = &c->grouped[i / CHACHA_LANES].lanes;
+		struct group *g = &c->grouped[i / CHACHA_LANES];
 		uint32_t l = i % CHACHA_LANES;
 
 		key[i] = op->key;
-		lanes->nonce_lo[l] = (uint32_t)op->counter;
-		lanes->nonce_hi[l] = (uint32_t)(op->counter >> 32);
+		g->lanes.nonce_lo[l] = (uint32_t)op->counter;
+		g->lanes.nonce_hi[l] = (uint32_t)(op->counter >> 32);
+		group_place(c, g, l, i, op->text);
 	}
 	for (uint32_t g = 0; g < c->groups; g++) {
 		chacha_set_keys(&c->grouped[g].lanes, key + g * CHACHA_LANES);
 		chacha_begin(&c->grouped[g].lanes);
-		group_places(c, &c->grouped[g], g * CHACHA_LANES);
 	}
 }
 
@@ -442,7 +457,9 @@ static void run_pairs(struct sl_aead_ctx *ctx)
 		group_masks(c, group, g * CHACHA_LANES);
 		if (group->blocks == 0)
 			continue;
-		group_places(c, group, g * CHACHA_LANES);
+		for (uint32_t l = 0; l < CHACHA_LANES; l++)
+			group_place(c, group, l, g * CHACHA_LANES + l,
+				at_position(c, g * CHACHA_LANES + l)->text);
 		group_old(c, group, g * CHACHA_LANES);
 	}
 	pool_init(c);
