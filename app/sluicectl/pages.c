@@ -269,20 +269,24 @@ print_counters(FILE *out, const json_t *d, const struct sl_page_options *opt)
 static void
 print_crypto(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
-	static const char *const heads[] = {"ENGINE", "USABLE", "IN USE", NULL};
+	static const char *const heads[] = {"ENGINE", "SELF-TEST", "USABLE", "IN USE", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *e;
+	const char *key;
 	size_t i;
 
 	(void)opt;
 	json_array_foreach(json_object_get(d, "engines"), i, e)
 	{
 		sl_table_cell(t, "%s", text(e, "name"));
+		sl_table_cell(t, "%s", text(e, "self_test"));
 		sl_table_cell(t, "%s", flag(e, "usable") ? "yes" : "no");
-		sl_table_cell(t, "%s", flag(e, "selected") ? "yes" : "");
+		sl_table_cell(t, "%s", flag(e, "selected") ? "yes" : flag(e, "used_by_auto") ? "by auto" : "");
 	}
 	sl_table_print(t, out, "no engines");
-	fprintf(out, "\nconfigured: %s\n", text(d, "configured"));
+	fprintf(out, "\nin use: %s (%s)\n", text(d, "engine"), text(d, "why"));
+	json_object_foreach((json_t *)(uintptr_t)json_object_get(d, "device_counters"), key, e)
+		fprintf(out, "  %s %lld\n", key, (long long)json_integer_value(e));
 }
 
 static void

@@ -220,6 +220,7 @@ struct sl_config {
 		uint32_t mbufs;
 		uint16_t mbuf_data_size;
 		char aead[SL_CONF_AEAD_SIZE];
+		char aead_device[SL_CONF_TEXT_SIZE];
 		uint16_t burst;
 		uint32_t hop_cache, ring_size, sessions, idle_sleep_us;
 		bool measure_cycles;

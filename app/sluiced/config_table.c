@@ -314,6 +314,8 @@ const struct sl_key sl_keys[] = {
 		"Data room of a buffer; 0 = for the largest MTU."),
 	CUSTOM("dataplane.aead", ROOT, 0, C(dataplane.aead), sl_conf_parse_aead, sl_conf_format_text, "auto",
 		"ChaCha20-Poly1305 engine by its name (sluicectl show crypto); auto = the best usable."),
+	TEXT("dataplane.aead_device", ROOT, 0, C(dataplane.aead_device), "crypto_aesni_mb0",
+		"DPDK crypto device of aead: cryptodev, by name or devargs."),
 	UINT("dataplane.burst", ROOT, C(dataplane.burst), 1, 64, "32", "frames", "Frames a poll."),
 	UINT("dataplane.hop_cache", ROOT, C(dataplane.hop_cache), 64, 16777216, "65536", "entries",
 		"Destinations a worker remembers the next hop of."),

@@ -372,6 +372,11 @@ sl_conf_parse_aead(void *target, const char *text, char why[SL_WHY_SIZE])
 		if (n < SL_WHY_SIZE && strcmp((*b)->name, "auto") != 0)
 			n += snprintf(why + n, SL_WHY_SIZE - (size_t)n, ", %s", (*b)->name);
 	}
+	/* No engine of the library: the daemon starts it with dataplane.aead_device. */
+	if (!strcasecmp(text, "cryptodev"))
+		found = "cryptodev";
+	if (n < SL_WHY_SIZE)
+		snprintf(why + n, SL_WHY_SIZE - (size_t)n, ", cryptodev");
 	if (!found || strlen(found) >= SL_CONF_AEAD_SIZE)
 		return -1;
 	memcpy(target, found, strlen(found) + 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The last steps up, the control loop, down in reverse. daemon_up.c has the first ones. */
+#include "sl_aead_cryptodev.h"
 #include "daemon.h"
 #include <errno.h>
 #include <poll.h>
@@ -341,6 +342,7 @@ down(struct sl_daemon *d, bool eal_up)
 	sl_links_destroy(d->links);
 	sl_acl_destroy(d->acl);
 	sl_dataplane_destroy(d->dp);
+	sl_aead_cryptodev_stop();
 	sl_router_destroy(d->router);
 	sl_session_table_destroy(d->table);
 	if (eal_up)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <rte_version.h>
 #include <stdlib.h>
+#include "sl_aead_cryptodev.h"
 #include "daemon.h"
 #include "nodekey.h"
 #include "sl_port_check.h"
@@ -31,13 +32,58 @@ make_identity(struct sl_daemon *d)
 	}
 	sl_npub_format(npub, sl_identity_xonly(d->identity));
 	sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "we are %s, a key %s", npub, from[source]);
-	d->aead = sl_aead_backend_find(d->config->dataplane.aead);
+	return 0;
+}
+
+/* An engine whose known answers do not come out is never used, and that is not to be overlooked. */
+static void
+check_engines(void)
+{
+	for (const struct sl_aead_backend *const *b = sl_aead_backends(); *b; b++)
+		if (sl_aead_self_test(*b) == SL_AEAD_FAILED)
+			sl_log(SL_LOG_ERROR, SL_TOPIC_CRYPTO,
+				"AEAD ENGINE %s FAILED ITS SELF-TEST: it is disabled. This CPU, this build or this virtual machine "
+				"computes wrong",
+				(*b)->name);
+}
+
+/* Workers and control seal, each with a context of its own. */
+static int
+make_device_engine(struct sl_daemon *d)
+{
+	const char *error = "", *device = d->config->dataplane.aead_device;
+	int rc = sl_aead_cryptodev_start(device, d->plan.workers + 1, &error);
+
+	if (rc) {
+		sl_log(SL_LOG_ERROR, SL_TOPIC_CRYPTO, "dataplane.aead_device: %s: %s", device, error);
+		return rc;
+	}
+	d->aead = &sl_aead_cryptodev;
+	sl_log(SL_LOG_NOTICE, SL_TOPIC_CRYPTO, "AEAD: crypto device %s", sl_aead_cryptodev_name());
+	return 0;
+}
+
+/* After EAL, which a crypto device needs. */
+static int
+make_engine(struct sl_daemon *d)
+{
+	const char *name = d->config->dataplane.aead;
+	const struct sl_aead_backend *wide, *narrow;
+
+	check_engines();
+	if (!strcmp(name, sl_aead_cryptodev.name))
+		return make_device_engine(d);
+	d->aead = sl_aead_backend_find(name);
 	if (!d->aead) {
-		sl_log(SL_LOG_ERROR, SL_TOPIC_APP,
-			"dataplane.aead: %s cannot be used on this machine",
-			d->config->dataplane.aead);
+		sl_log(SL_LOG_ERROR, SL_TOPIC_CRYPTO, "dataplane.aead: %s cannot be used on this machine", name);
 		return -ENOTSUP;
 	}
+	sl_aead_auto_uses(&wide, &narrow);
+	if (!strcmp(name, "auto"))
+		sl_log(SL_LOG_NOTICE, SL_TOPIC_CRYPTO, "AEAD: auto, of %s and %s", wide ? wide->name : "no engine across packets",
+			narrow->name);
+	else
+		sl_log(SL_LOG_NOTICE, SL_TOPIC_CRYPTO, "AEAD: %s", name);
 	return 0;
 }
 
@@ -416,6 +462,9 @@ sl_daemon_build(struct sl_daemon *d, bool *eal_up)
 	if (rc)
 		return rc;
 	*eal_up = true;
+	rc = make_engine(d);
+	if (rc)
+		return rc;
 	d->start_us = d->now_us = sl_dataplane_now_us();
 	sl_bucket_init(&d->beacon_dials, BEACON_DIALS, BEACON_DIALS_PER_S, d->start_us);
 	rc = make_table(d);

@@ -2,6 +2,7 @@
 /* What is about ports, workers, losses, neighbours, counters and the engine. */
 #include <arpa/inet.h>
 #include <rte_cycles.h>
+#include "sl_aead_cryptodev.h"
 #include "log.h"
 #include "show_internal.h"
 #include "sl_neigh.h"
@@ -318,22 +319,63 @@ sl_show_counters(struct sl_daemon *d, const json_t *params)
 	return o;
 }
 
+static const char *
+self_test_text(const struct sl_aead_backend *b)
+{
+	switch (sl_aead_self_test(b)) {
+	case SL_AEAD_PASSED: return "passed";
+	case SL_AEAD_FAILED: return "FAILED";
+	case SL_AEAD_NOT_HERE: break;
+	}
+	return "not on this CPU";
+}
+
+/* Why the engine in use is that one. */
+static void
+why_engine(const struct sl_daemon *d, char *why, size_t size)
+{
+	const struct sl_aead_backend *wide, *narrow;
+
+	sl_aead_auto_uses(&wide, &narrow);
+	if (d->aead == &sl_aead_cryptodev)
+		snprintf(why, size, "configured: device %s", sl_aead_cryptodev_name());
+	else if (strcmp(d->aead->name, "auto") != 0)
+		snprintf(why, size, "configured by name");
+	else if (wide)
+		snprintf(why, size, "for every burst the faster one as measured: %s across packets, %s for few packets", wide->name,
+			narrow->name);
+	else
+		snprintf(why, size, "no engine across packets is usable here: always %s", narrow->name);
+}
+
 json_t *
 sl_show_crypto(struct sl_daemon *d, const json_t *params)
 {
-	json_t *o = json_object(), *list = json_array();
+	json_t *o = json_object(), *list = json_array(), *device = json_object();
+	const struct sl_aead_backend *wide, *narrow;
+	const bool is_auto = strcmp(d->aead->name, "auto") == 0;
+	char why[160];
 
 	(void)params;
+	sl_aead_auto_uses(&wide, &narrow);
 	for (const struct sl_aead_backend *const *b = sl_aead_backends(); *b; b++) {
 		json_t *e = json_object();
 
 		json_object_set_new(e, "name", json_string((*b)->name));
 		json_object_set_new(e, "usable", json_boolean((*b)->usable()));
 		json_object_set_new(e, "selected", json_boolean(*b == d->aead));
+		json_object_set_new(e, "used_by_auto", json_boolean(is_auto && (*b == wide || *b == narrow)));
+		json_object_set_new(e, "self_test", json_string(*b == sl_aead_backends()[0] ? "-" : self_test_text(*b)));
 		json_array_append_new(list, e);
 	}
+	why_engine(d, why, sizeof(why));
 	json_object_set_new(o, "engine", json_string(d->aead->name));
 	json_object_set_new(o, "configured", json_string(d->config->dataplane.aead));
+	json_object_set_new(o, "why", json_string(why));
 	json_object_set_new(o, "engines", list);
+	for (unsigned i = 0; d->aead == &sl_aead_cryptodev && i < SL_CRYPTODEV_COUNTERS; i++)
+		set_u64(device, sl_cryptodev_counter_name((enum sl_cryptodev_counter)i),
+			sl_cryptodev_counter((enum sl_cryptodev_counter)i));
+	json_object_set_new(o, "device_counters", device);
 	return o;
 }

@@ -66,6 +66,14 @@ static const struct sl_aead_backend *best_narrow(void)
 	return sl_aead_ipsec_mb.usable() ? &sl_aead_ipsec_mb : &sl_aead_sodium;
 }
 
+void sl_aead_auto_uses(const struct sl_aead_backend **wide_one, const struct sl_aead_backend **narrow)
+{
+	const struct wide *w = best_wide();
+
+	*wide_one = w ? w->backend : NULL;
+	*narrow = best_narrow();
+}
+
 static bool usable(void)
 {
 	return true;

@@ -10,17 +10,19 @@ extern const struct sl_aead_backend sl_aead_sodium;
 extern const struct sl_aead_backend sl_aead_ipsec_mb;
 extern const struct sl_aead_backend sl_aead_ipsec_mb_avx2, sl_aead_ipsec_mb_sse;
 
+bool aead_sse_supported(void);
+
 extern const struct sl_aead_backend sl_aead_auto;
 /* Our own, across packets (docs/aead-engine.md), where the build has them. */
 #ifdef AEAD_AVX2
 extern const struct sl_aead_backend sl_aead_avx2;
 bool aead_avx2_supported(void); /* by the CPU and the system */
-bool aead_avx2_usable(void);	/* and known answers came out */
+bool aead_avx2_usable(void);
 #endif
 #ifdef AEAD_AVX512
 extern const struct sl_aead_backend sl_aead_avx512;
 bool aead_avx512_supported(void); /* by the CPU and the system */
-bool aead_avx512_usable(void);	  /* and known answers came out */
+bool aead_avx512_usable(void);
 /*
  * Poly1305 alone, for tests: up to 8 ops (their key and counter are not looked at) with one-time
  * keys; or exactly 16 of one length with the associated data before the text, which take another

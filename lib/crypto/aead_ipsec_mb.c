@@ -32,9 +32,14 @@ struct sl_aead_ctx {
 	uint8_t key[SL_AEAD_BURST_MAX][KEY_READ_BYTES];
 };
 
-static bool has_sse(void)
+bool aead_sse_supported(void)
 {
 	return __builtin_cpu_supports("sse4.2") != 0;
+}
+
+static bool usable(void)
+{
+	return sl_aead_self_test(&sl_aead_ipsec_mb) == SL_AEAD_PASSED;
 }
 
 static bool has_avx2(void)
@@ -185,7 +190,7 @@ static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n
 
 const struct sl_aead_backend sl_aead_ipsec_mb = {
 	.name = "ipsec-mb",
-	.usable = has_sse,
+	.usable = usable,
 	.create = create,
 	.destroy = destroy,
 	.seal = seal,
@@ -204,7 +209,7 @@ const struct sl_aead_backend sl_aead_ipsec_mb_avx2 = {
 
 const struct sl_aead_backend sl_aead_ipsec_mb_sse = {
 	.name = "ipsec-mb-sse",
-	.usable = has_sse,
+	.usable = aead_sse_supported,
 	.create = create_sse,
 	.destroy = destroy,
 	.seal = seal,

@@ -53,8 +53,7 @@ struct sl_aead_ctx; /* each backend's own */
 
 struct sl_aead_backend {
 	const char *name; /* "ipsec-mb", "sodium" */
-	bool (*usable)(
-		void); /* does this CPU and build have it; our own engines: known answers too */
+	bool (*usable)(void); /* this CPU and build have it, and known answers came out */
 	/* max_burst <= SL_AEAD_BURST_MAX: the most ops one call will bring. NULL and errno. */
 	struct sl_aead_ctx *(*create)(unsigned max_burst);
 	void (*destroy)(struct sl_aead_ctx *ctx);
@@ -99,6 +98,16 @@ static inline void sl_aead_open_rest(const struct sl_aead_backend *b, struct sl_
 /* Seals n under their new keys; returns how many, as seal does. Same length as before. */
 static inline unsigned sl_aead_reseal(const struct sl_aead_backend *b, struct sl_aead_ctx *ctx,
 	struct sl_aead_reop *ops, unsigned n);
+
+/*
+ * Known answers, sealed, opened and in transit: once per process and backend, at the first question
+ * for it or for usable(), well below a millisecond. A backend that fails is not usable: nothing will
+ * ever choose it.
+ */
+enum sl_aead_verdict { SL_AEAD_PASSED, SL_AEAD_FAILED, SL_AEAD_NOT_HERE /* not on this CPU */ };
+enum sl_aead_verdict sl_aead_self_test(const struct sl_aead_backend *b);
+/* The two that "auto" chooses from for every burst: across packets (NULL: none usable), inside one. */
+void sl_aead_auto_uses(const struct sl_aead_backend **wide, const struct sl_aead_backend **narrow);
 
 /* NULL-terminated: "auto", which chooses for every burst by what was measured, then best first. */
 const struct sl_aead_backend *const *sl_aead_backends(void);
