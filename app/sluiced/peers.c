@@ -304,7 +304,7 @@ note_link(void *arg, const struct sl_link_info *info)
 	uint32_t lo = 0, hi = d->config->peer_count;
 	struct sl_app_peer *p;
 
-	if (!info->configured)
+	if (!info->configured || !hi)
 		return;
 	while (lo + 1 < hi) {
 		uint32_t mid = (lo + hi) / 2;
