@@ -84,9 +84,10 @@ static void
 say_event(unsigned relay, const struct sl_nostr_event *e)
 {
 	size_t len;
-	char *event = sl_nostr_event_format(e, &len), *text = malloc(len + 128);
+	char *event = sl_nostr_event_format(e, &len), *text = event ? malloc(len + 128) : NULL;
 
-	sprintf(text, "[\"EVENT\",\"%s\",%s]", t.net.relays[relay].subs[0], event);
+	SL_ASSERT(text != NULL);
+	snprintf(text, len + 128, "[\"EVENT\",\"%s\",%s]", t.net.relays[relay].subs[0], event);
 	fake_say(&t.net, relay, text);
 	free(event);
 	free(text);

@@ -136,7 +136,7 @@ SL_TEST(event, every_fault_by_name)
 
 SL_TEST(event, many_tags)
 {
-	char *text = malloc(SL_NOSTR_TEXT_MAX);
+	static char text[SL_NOSTR_TEXT_MAX];
 	int n = sprintf(text, "{\"id\":\"" ID_A "\",\"pubkey\":\"" PUBKEY_A "\"," TIME KIND "\"tags\":[[\"a\"]");
 
 	for (unsigned i = 1; i < SL_NOSTR_TAGS_MAX; i++)
@@ -145,7 +145,6 @@ SL_TEST(event, many_tags)
 	expect_error(text, 0, SL_NOSTR_OK);
 	sprintf(text + n, ",[\"a\"]]," TEXT "\"sig\":\"" SIG_A "\"}");
 	expect_error(text, 0, SL_NOSTR_TOO_MANY_TAGS);
-	free(text);
 }
 
 SL_TEST(event, clock)

@@ -497,7 +497,7 @@ poll_lookups(struct sl_ws *ws)
 
 	for (unsigned i = 0; i < ws->count; i++) {
 		struct conn *c = &ws->conns[i];
-		char address[INET6_ADDRSTRLEN];
+		char address[INET6_ADDRSTRLEN], why[SL_NOSTR_REASON_SIZE];
 		bool found;
 		int rc;
 
@@ -515,8 +515,8 @@ poll_lookups(struct sl_ws *ws)
 			connect_to(c, address);
 			continue;
 		}
-		snprintf(c->error, sizeof(c->error), "name %.80s: %.30s", c->url.host, rc ? gai_strerror(rc) : "no address");
-		conn_over(c, "");
+		snprintf(why, sizeof(why), "name %.80s: %.30s", c->url.host, rc ? gai_strerror(rc) : "no address");
+		conn_over(c, why);
 	}
 	reap_lookups(ws);
 	return waiting;
