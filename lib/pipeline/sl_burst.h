@@ -76,7 +76,8 @@ struct sl_burst {
 };
 
 /* The live list is rewritten by each stage: kept frames move up, decided ones leave. */
-#define SL_BURST_EACH(b, k, i) for (uint32_t k = 0, i; k < (b)->live_count && ((i = (b)->live[k]), true); k++)
+#define SL_BURST_EACH(b, k, i)                                                                                         \
+	for (uint32_t k = 0, i, k##_end = (b)->live_count; k < k##_end && ((i = (b)->live[k]), true); k++)
 
 /*
  * Which group of the burst in hand a peer's frames belong to: one word a peer, [ burst's serial : 24 | group : 8 ]. A word
