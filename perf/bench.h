@@ -9,23 +9,29 @@
 #include <unistd.h>
 #include <rte_eal.h>
 
-/* 0 or -1. memory_mb: EAL's, ordinary pages. */
+/* 0 or -1. memory_mb: EAL's, ordinary pages. lcores: as --lcores takes them. */
 static inline int
-bench_eal_init(unsigned memory_mb)
+bench_eal_init_lcores(unsigned memory_mb, const char *lcores)
 {
 	static char text[10][48];
 	static char *argv[11];
 	static const char *const fixed[] = {"bench", "--no-huge", "--no-pci", "--no-telemetry", "--no-shconf",
-		"--log-level=4", "--lcores=0@0", "-m"};
+		"--log-level=4", "-m"};
 	unsigned n = 0;
 
 	for (; n < sizeof(fixed) / sizeof(fixed[0]); n++)
 		snprintf(text[n], sizeof(text[n]), "%s", fixed[n]);
 	snprintf(text[n++], sizeof(text[0]), "%u", memory_mb);
+	snprintf(text[n++], sizeof(text[0]), "--lcores=%s", lcores);
 	snprintf(text[n++], sizeof(text[0]), "--file-prefix=sl_bench_%d", (int)getpid());
 	for (unsigned i = 0; i < n; i++)
 		argv[i] = text[i];
 	return rte_eal_init((int)n, argv) < 0 ? -1 : 0;
+}
+static inline int
+bench_eal_init(unsigned memory_mb)
+{
+	return bench_eal_init_lcores(memory_mb, "0@0");
 }
 
 static inline int
