@@ -92,6 +92,14 @@ on_roamed(void *arg, uint32_t rx_index, const struct sl_addr *from)
 	s->from = *from;
 }
 static void
+on_path_mtu(void *arg, uint32_t peer_id, uint16_t mtu)
+{
+	struct rig_seen *s = see(arg, RIG_PATH_MTU, NULL, 0);
+
+	s->peer_id = peer_id;
+	s->mtu = mtu;
+}
+static void
 on_traversal(void *arg, const struct sl_addr *from, const uint8_t *packet, size_t len)
 {
 	see(arg, RIG_TRAVERSAL, packet, len)->from = *from;
@@ -206,7 +214,7 @@ parts_make(struct rig *r)
 	const struct sl_dataplane_config dc = {.workers = r->config.workers, .mbufs = 4096, .ring_size = r->config.ring_size,
 		.aead = r->config.aead, .idle_sleep_us = r->config.idle_sleep_us, .measure_cycles = true};
 	const struct sl_dataplane_sink sink = {r, on_handshake, on_message, on_datagram, on_learn, on_too_big,
-		on_first_frame, on_roamed, on_beacon, .traversal = on_traversal};
+		on_first_frame, on_roamed, on_beacon, .traversal = on_traversal, .path_mtu = on_path_mtu};
 	struct sl_router_config rc;
 
 	r->now_us = sl_dataplane_now_us();

@@ -56,7 +56,7 @@ struct rig_peer {
 
 /* What control's sink was given. */
 enum rig_seen_kind { RIG_HANDSHAKE, RIG_MESSAGE, RIG_DATAGRAM, RIG_LEARN, RIG_TOO_BIG, RIG_FIRST_FRAME, RIG_ROAMED, RIG_BEACON,
-	RIG_TRAVERSAL };
+	RIG_TRAVERSAL, RIG_PATH_MTU };
 struct rig_seen {
 	enum rig_seen_kind kind;
 	uint32_t rx_index, peer_id, len;

@@ -435,6 +435,94 @@ SL_TEST(control, traversal)
 	rig_destroy(t.r);
 }
 
+static void
+put16(uint8_t *p, unsigned v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+static unsigned
+ones_sum(const uint8_t *p, size_t len)
+{
+	unsigned sum = 0;
+
+	for (size_t i = 0; i < len; i += 2)
+		sum += (unsigned)p[i] << 8 | p[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+/* "Fragmentation needed" from peer a's router, quoting a UDP packet of ours to a from `src_port`. Returns the frame's length. */
+static size_t
+too_big4(const struct pair *t, uint8_t *frame, unsigned src_port, unsigned mtu)
+{
+	uint8_t packet[28] = {0}, outer[256];
+	const size_t len = rig_wrap(t->r, t->a, outer, packet, sizeof(packet));
+	uint8_t *ip = frame + 14, *icmp = ip + 20, *quoted = icmp + 8;
+
+	SL_EXPECT_EQ(len, 14 + 28 + sizeof(packet));
+	memcpy(frame, outer, 34); /* Ethernet, and IPv4 from a to us */
+	put16(ip + 2, 20 + 8 + 28);
+	ip[9] = 1;
+	put16(ip + 10, 0);
+	put16(ip + 10, ~ones_sum(ip, 20));
+	memset(icmp, 0, 8 + 28);
+	icmp[0] = 3;
+	icmp[1] = 4;
+	put16(icmp + 6, mtu);
+	memcpy(quoted, ip, 20);
+	put16(quoted + 2, 1300);
+	quoted[9] = 17;
+	memcpy(quoted + 12, ip + 16, 4);
+	memcpy(quoted + 16, ip + 12, 4);
+	put16(quoted + 20, src_port);
+	put16(quoted + 22, t->a->udp_port);
+	put16(icmp + 2, ~ones_sum(icmp, 8 + 28));
+	return 14 + 20 + 8 + 28;
+}
+
+/* A router says that the path is narrower: the path changes, and who asks is told. What quotes none of ours changes nothing. */
+SL_TEST(control, path_mtu)
+{
+	uint8_t frame[256];
+	const struct sl_path *path;
+	const struct rig_seen *s;
+	struct pair t;
+	uint16_t before;
+	size_t len;
+
+	SL_ASSERT(pair_up(&t, NULL, SL_ADDR_UDP4, SL_ADDR_UDP4));
+	path = t.r->dp->paths[t.a->id].current;
+	SL_ASSERT(path != NULL);
+	before = path->mtu;
+	len = too_big4(&t, frame, 9, 1000); /* from a port that no transport of ours has */
+	rig_inject(t.r, 0, frame, len);
+	rig_poll(t.r, true);
+	SL_EXPECT(rig_seen(t.r, RIG_PATH_MTU, 0) == NULL);
+	len = too_big4(&t, frame, 2121, 1000);
+	rig_inject(t.r, 0, frame, len);
+	rig_poll(t.r, true);
+	s = rig_seen(t.r, RIG_PATH_MTU, 0);
+	SL_ASSERT(s);
+	SL_EXPECT_EQ(s->peer_id, t.a->id);
+	SL_EXPECT_EQ(s->mtu, 1000 - 28);
+	SL_EXPECT_EQ(t.r->dp->paths[t.a->id].current->mtu, 1000 - 28);
+	/* Less than any host must take: not believed below that. More: never. */
+	len = too_big4(&t, frame, 2121, 100);
+	rig_inject(t.r, 0, frame, len);
+	len = too_big4(&t, frame, 2121, 1400);
+	rig_inject(t.r, 0, frame, len);
+	rig_poll(t.r, true);
+	SL_EXPECT_EQ(t.r->dp->paths[t.a->id].current->mtu, 576 - 28);
+	SL_EXPECT(rig_seen(t.r, RIG_PATH_MTU, 2) == NULL);
+	/* After ten minutes it is tried at its full size. */
+	(void)sl_dataplane_poll(t.r->dp, 16, sl_dataplane_now_us() + SL_PMTU_AGE_US + 1000000);
+	SL_EXPECT_EQ(t.r->dp->paths[t.a->id].current->mtu, before);
+	rig_destroy(t.r);
+}
+
 SL_TEST(control, events_once)
 {
 	const struct rig_seen *s;

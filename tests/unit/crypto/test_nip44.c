@@ -40,10 +40,11 @@ hex(const json_t *row, const char *key, uint8_t *out, size_t len)
 SL_TEST(nip44, conversation_key)
 {
 	uint8_t sec[32], pub[32], want[32], got[32];
-	json_t *file, *row;
+	json_t *file, *list, *row;
 	size_t i;
 
-	json_array_foreach(group(&file, "valid", "get_conversation_key", 35), i, row)
+	list = group(&file, "valid", "get_conversation_key", 35);
+	json_array_foreach(list, i, row)
 	{
 		hex(row, "sec1", sec, 32);
 		hex(row, "pub2", pub, 32);
@@ -52,7 +53,8 @@ SL_TEST(nip44, conversation_key)
 		SL_EXPECT_MEM(got, want, 32);
 	}
 	json_decref(file);
-	json_array_foreach(group(&file, "invalid", "get_conversation_key", 8), i, row)
+	list = group(&file, "invalid", "get_conversation_key", 8);
+	json_array_foreach(list, i, row)
 	{
 		hex(row, "sec1", sec, 32);
 		hex(row, "pub2", pub, 32);
@@ -83,10 +85,11 @@ SL_TEST(nip44, message_keys)
 
 SL_TEST(nip44, padded_length)
 {
-	json_t *file, *row;
+	json_t *file, *list, *row;
 	size_t i;
 
-	json_array_foreach(group(&file, "valid", "calc_padded_len", 24), i, row)
+	list = group(&file, "valid", "calc_padded_len", 24);
+	json_array_foreach(list, i, row)
 	{
 		SL_EXPECT_EQ(sl_nip44_padded_len((uint32_t)json_integer_value(json_array_get(row, 0))),
 			json_integer_value(json_array_get(row, 1)));
@@ -114,10 +117,11 @@ SL_TEST(nip44, encrypt_decrypt)
 	static uint8_t work[SL_NIP44_PAYLOAD_MAX];
 	uint8_t sec1[32], sec2[32], key[32], other[32], nonce[32];
 	struct sl_identity *id;
-	json_t *file, *row;
+	json_t *file, *list, *row;
 	size_t i;
 
-	json_array_foreach(group(&file, "valid", "encrypt_decrypt", 10), i, row)
+	list = group(&file, "valid", "encrypt_decrypt", 10);
+	json_array_foreach(list, i, row)
 	{
 		hex(row, "sec1", sec1, 32);
 		hex(row, "sec2", sec2, 32);
@@ -145,10 +149,11 @@ SL_TEST(nip44, long_messages)
 	static char payload[SL_NIP44_PAYLOAD_MAX + 1], plain[SL_NIP44_TEXT_MAX + 1];
 	static uint8_t work[SL_NIP44_PAYLOAD_MAX];
 	uint8_t key[32], nonce[32], want[32], got[32];
-	json_t *file, *row;
+	json_t *file, *list, *row;
 	size_t i;
 
-	json_array_foreach(group(&file, "valid", "encrypt_decrypt_long_msg", 3), i, row)
+	list = group(&file, "valid", "encrypt_decrypt_long_msg", 3);
+	json_array_foreach(list, i, row)
 	{
 		const char *pattern = text(row, "pattern");
 		const size_t step = strlen(pattern);
@@ -175,10 +180,11 @@ SL_TEST(nip44, refused_lengths)
 	static char payload[SL_NIP44_PAYLOAD_MAX + 1];
 	static uint8_t zeros[1];
 	uint8_t key[32] = {1};
-	json_t *file, *row;
+	json_t *file, *list, *row;
 	size_t i;
 
-	json_array_foreach(group(&file, "invalid", "encrypt_msg_lengths", 4), i, row)
+	list = group(&file, "invalid", "encrypt_msg_lengths", 4);
+	json_array_foreach(list, i, row)
 		SL_EXPECT_EQ(sl_nip44_encrypt(payload, sizeof(payload), key, zeros, (size_t)json_integer_value(row), NULL),
 			-EINVAL);
 	json_decref(file);
@@ -198,10 +204,11 @@ SL_TEST(nip44, refused_payloads)
 {
 	static uint8_t work[SL_NIP44_PAYLOAD_MAX];
 	uint8_t key[32];
-	json_t *file, *row;
+	json_t *file, *list, *row;
 	size_t i;
 
-	json_array_foreach(group(&file, "invalid", "decrypt", 12), i, row)
+	list = group(&file, "invalid", "decrypt", 12);
+	json_array_foreach(list, i, row)
 	{
 		const char *payload = text(row, "payload");
 
