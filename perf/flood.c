@@ -9,6 +9,12 @@
  *	rekeys     of these links, and how many failed
  *	newcomers  honest nodes that dial for the first time, one every 4 s, from the flooded family, and
  *		   what they wait for the link
+ *	movers	   peers that were linked before the flood, begin a new life at another address, one every 10 s, half
+ *		   of them in the same prefix, and dial
+ *
+ * The flood's sources: everywhere; one prefix; returning, each invented source sends its msg1 again once, a second later;
+ * imitating, each does so after 1, 3, 7 and 15 s, as an honest dialler; copies, a msg1 recorded from a linked peer comes from
+ * everywhere.
  *
  * With -j a JSON object is the last thing printed.
  */
@@ -20,7 +26,10 @@
 
 #define LINKED 6u
 #define NEWCOMERS 24u
-#define NODES (1 + LINKED + NEWCOMERS)
+#define MOVERS 10u
+#define FIRST_MOVER (1 + LINKED)
+#define FIRST_NEWCOMER (FIRST_MOVER + MOVERS)
+#define NODES (FIRST_NEWCOMER + NEWCOMERS)
 #define KEYS 256u
 #define RUN_US 120000000ull
 #define STEP_US 1000u
@@ -54,6 +63,7 @@ static struct node {
 	uint32_t peer_id; /* of the hub, here */
 } nodes[NODES];
 static uint32_t hub_peer_id[NODES]; /* of the node, at the hub */
+static uint8_t recorded[SL_MSG1_PACKET_BYTES]; /* the last msg1 of the first linked peer */
 
 static struct sl_addr
 addr_of(enum family f, unsigned index, bool stranger, bool one_prefix)
@@ -110,6 +120,8 @@ on_transmit(void *arg, const struct sl_addr *to, const uint8_t *bytes, size_t le
 	p = malloc(sizeof(*p) + len);
 	if (!p)
 		return -1;
+	if (n->index == 1 && len == sizeof(recorded))
+		memcpy(recorded, bytes, len);
 	p->from = n->addr;
 	if (!n->index) { /* the hub has an address in each family, next to each node's */
 		p->from = nodes[i].addr;
@@ -157,24 +169,17 @@ on_message(void *arg, uint32_t id, const uint8_t *msg, size_t len, uint8_t flags
 /* --- one run --- */
 
 struct result {
-	uint64_t sent, lost, rekeys, rekeys_failed, downs, came_in, flood, admitted;
-	double median_s, p95_s, worst_s;
+	uint64_t sent, lost, rekeys, rekeys_failed, downs, came_in, moved, flood, admitted;
+	double median_s, p95_s, worst_s, moved_median_s, moved_worst_s;
 };
 
 static int
-node_start(unsigned i, enum family f)
+links_make(struct node *n)
 {
-	struct node *n = &nodes[i];
-	struct sl_session_table_config tc = {.max_sessions = i ? 32 : 2048, .max_peers = i ? 4 : 512, .workers = 1};
 	struct sl_links_sink sink = {.arg = n, .transmit = on_transmit, .peer_up = on_up, .message = on_message};
 	struct sl_links_config c;
 	int rc = 0;
 
-	memset(n, 0, sizeof(*n));
-	n->index = i;
-	n->addr = addr_of(f, i, false, false);
-	n->id = sl_identity_generate();
-	n->table = sl_session_table_create(&tc);
 	sl_links_config_default(&c);
 	c.rekey_after_us = 40000000;
 	n->links = n->id && n->table ? sl_links_create(&c, n->id, n->table, sl_aead_backend_find("sodium"), &sink, now_us)
@@ -188,6 +193,40 @@ node_start(unsigned i, enum family f)
 		rc |= sl_links_transport_add(n->links, &t);
 	}
 	return rc;
+}
+
+static int
+node_start(unsigned i, enum family f, struct sl_identity *id)
+{
+	struct node *n = &nodes[i];
+	struct sl_session_table_config tc = {.max_sessions = i ? 32 : 2048, .max_peers = i ? 4 : 512, .workers = 1};
+
+	memset(n, 0, sizeof(*n));
+	n->index = i;
+	n->addr = addr_of(f, i, false, false);
+	n->id = id ? id : sl_identity_generate();
+	n->table = sl_session_table_create(&tc);
+	return links_make(n);
+}
+
+/* A new life at another address: near by, another port; or anywhere. What Ethernet has of it is another MAC. */
+static int dial_hub(struct node *n);
+static int
+node_moves(unsigned i, enum family f)
+{
+	struct node *n = &nodes[i];
+	struct sl_identity *id = n->id;
+	bool near_by = (i - FIRST_MOVER) % 2 == 0;
+
+	sl_links_destroy(n->links);
+	sl_session_table_destroy(n->table);
+	if (node_start(i, f, id))
+		return -1;
+	if (f == ETH || !near_by)
+		n->addr.u.mac[f == IP6 ? 4 : f == IP4 ? 1 : 4] ^= 0x40; /* ip4[1], ip6[4], mac[4] */
+	else
+		n->addr.udp_port++;
+	return dial_hub(n);
 }
 
 static int
@@ -239,34 +278,59 @@ flood_prepare(void)
 	return 0;
 }
 
-enum sources { EVERYWHERE, ONE_PREFIX, RETURNING, SOURCES };
-static const char *const source_names[SOURCES] = {"everywhere", "one prefix", "returning"};
+enum sources { EVERYWHERE, ONE_PREFIX, RETURNING, IMITATING, COPIES, SOURCES };
+static const char *const source_names[SOURCES] = {"everywhere", "one prefix", "returning", "imitating", "copies"};
 
-/* RETURNING: each invented source sends its msg1 again a second later, as an honest one would. */
+/* What invented sources have to send again, and when. */
+#define SENT 4096u
 static struct sent {
 	struct sl_addr from;
 	uint8_t packet[SL_MSG1_PACKET_BYTES];
-	uint64_t at_us;
-} sent[1024];
-static unsigned sent_head, sent_tail;
+	uint64_t at_us; /* of the first; 0 = a free row */
+	unsigned times;
+} sent[SENT];
+
+static uint64_t
+again_us(const struct sent *s)
+{
+	return s->at_us + (((uint64_t)1 << s->times) - 1) * 1000000;
+}
+
+static struct sent *
+sent_due(enum sources sources)
+{
+	struct sent *free_row = &sent[bench_random() % SENT];
+
+	if (sources != RETURNING && sources != IMITATING)
+		return free_row;
+	for (struct sent *s = sent; s < sent + SENT; s++) {
+		if (!s->at_us)
+			free_row = s;
+		else if (now_us >= again_us(s))
+			return s;
+	}
+	return free_row;
+}
 
 static void
 flood_one(enum family f, enum sources sources)
 {
-	struct sent *s = &sent[sent_tail % 1024];
+	struct sent *s = sent_due(sources);
 	uint8_t packet[SL_MSG1_PACKET_BYTES];
 
-	if (sources == RETURNING && sent_tail != sent_head && now_us >= s->at_us + 1000000) {
-		sent_tail++;
-	} else {
-		s = &sent[sent_head % 1024];
+	if (sources == EVERYWHERE || sources == ONE_PREFIX || sources == COPIES || !s->at_us) {
 		s->from = addr_of(f, 0, true, sources == ONE_PREFIX);
 		s->at_us = now_us;
-		sl_msg1_build(s->packet, bench_random(), flood_msg1[bench_random() % KEYS]);
-		if (sources == RETURNING)
-			sent_head++;
+		s->times = 0;
+		if (sources == COPIES)
+			memcpy(s->packet, recorded, sizeof(recorded));
+		else
+			sl_msg1_build(s->packet, bench_random(), flood_msg1[bench_random() % KEYS]);
 	}
+	s->times++;
 	memcpy(packet, s->packet, sizeof(packet));
+	if (s->times > (sources == RETURNING ? 1u : 4u))
+		s->at_us = 0;
 	sl_links_packet(nodes[0].links, &s->from, packet, sizeof(packet), now_us);
 	nodes[0].due_us = now_us;
 }
@@ -299,21 +363,35 @@ gap_us(double rate)
 	return (uint64_t)(-log(1 - (double)bench_random() / 4294967296.0) * 1e6 / rate);
 }
 
+/* What nodes have waited for their link, sorted; how many have it. */
+static unsigned
+waits(unsigned from, unsigned to, double *wait)
+{
+	unsigned n = 0;
+
+	for (unsigned i = from; i < to; i++)
+		if (nodes[i].up_us)
+			wait[n++] = (double)(nodes[i].up_us - nodes[i].began_us) / 1e6;
+	qsort(wait, n, sizeof(wait[0]), bench_compare);
+	return n;
+}
+
 static int
 run(enum family f, double times, enum sources sources, struct result *r)
 {
 	uint64_t start_us = now_us, in_flight = 0;
 	uint64_t flood_us = start_us + BURN_IN_US, next_us = start_us + BURN_IN_US + 10000000;
+	uint64_t move_us = next_us + 1500000;
 	double wait[NEWCOMERS];
-	unsigned next = 1 + LINKED;
+	unsigned next = FIRST_NEWCOMER, move = FIRST_MOVER;
 	int rc = 0;
 
 	memset(r, 0, sizeof(*r));
-	sent_head = sent_tail = 0;
+	memset(sent, 0, sizeof(sent));
 	for (unsigned i = 0; i < NODES; i++)
-		rc |= node_start(i, i == 0 ? f : i <= LINKED ? (enum family)((i - 1) % FAMILIES) : f);
+		rc |= node_start(i, i == 0 ? f : i <= LINKED ? (enum family)((i - 1) % FAMILIES) : f, NULL);
 	memset(&nodes[0].addr, 0, sizeof(nodes[0].addr));
-	for (unsigned i = 1; i <= LINKED; i++)
+	for (unsigned i = 1; i < FIRST_NEWCOMER; i++)
 		rc |= dial_hub(&nodes[i]);
 	rc |= flood_prepare();
 	for (; !rc && now_us < start_us + RUN_US + 40000000; now_us += STEP_US, step++) {
@@ -326,6 +404,10 @@ run(enum family f, double times, enum sources sources, struct result *r)
 		if (next < NODES && now_us >= next_us) {
 			rc |= dial_hub(&nodes[next++]);
 			next_us += 3500000 + bench_random() % 1000000;
+		}
+		if (move < FIRST_NEWCOMER && now_us >= move_us) {
+			rc |= node_moves(move++, f);
+			move_us += 9500000 + bench_random() % 1000000;
 		}
 		if (t >= BURN_IN_US && t < RUN_US && step % 20 == 0)
 			data();
@@ -343,11 +425,13 @@ run(enum family f, double times, enum sources sources, struct result *r)
 	r->rekeys_failed = sum(SL_LINK_REKEY_TIMEOUT);
 	r->downs = sum(SL_LINK_LINK_DEAD) + sum(SL_LINK_REKEY_RESCUE);
 	r->admitted = sl_links_counters(nodes[0].links)[SL_LINK_MSG2_TX];
-	for (unsigned i = 1 + LINKED; i < NODES; i++)
-		if (nodes[i].up_us)
-			wait[r->came_in++] = (double)(nodes[i].up_us - nodes[i].began_us) / 1e6;
+	r->moved = waits(FIRST_MOVER, FIRST_NEWCOMER, wait);
+	if (r->moved) {
+		r->moved_median_s = wait[r->moved / 2];
+		r->moved_worst_s = wait[r->moved - 1];
+	}
+	r->came_in = waits(FIRST_NEWCOMER, NODES, wait);
 	if (r->came_in) {
-		qsort(wait, r->came_in, sizeof(wait[0]), bench_compare);
 		r->median_s = wait[r->came_in / 2];
 		r->p95_s = wait[r->came_in * 95 / 100];
 		r->worst_s = wait[r->came_in - 1];
@@ -370,10 +454,12 @@ run(enum family f, double times, enum sources sources, struct result *r)
 static void
 print_row(FILE *out, unsigned f, double load, unsigned sources, const struct result *r)
 {
-	fprintf(out, "%-9s %-10s %7.0f %9llu %6llu %8llu (%llu) %6llu of %u %9.3f %7.3f %8.3f\n", family_names[f],
+	fprintf(out, "%-9s %-10s %7.0f %9llu %6llu %8llu (%llu) %6llu of %u %9.3f %7.3f %8.3f %6llu of %u %8.3f %8.3f\n",
+		family_names[f],
 		load > 0 ? source_names[sources] : "-", load * RATE, (unsigned long long)r->sent,
 		(unsigned long long)r->lost, (unsigned long long)r->rekeys, (unsigned long long)r->rekeys_failed,
-		(unsigned long long)r->came_in, NEWCOMERS, r->median_s, r->p95_s, r->worst_s);
+		(unsigned long long)r->came_in, NEWCOMERS, r->median_s, r->p95_s, r->worst_s,
+		(unsigned long long)r->moved, MOVERS, r->moved_median_s, r->moved_worst_s);
 }
 
 static void
@@ -381,10 +467,11 @@ print_json(const char *comma, unsigned f, double load, unsigned sources, const s
 {
 	printf("%s{\"family\": \"%s\", \"sources\": \"%s\", \"flood_per_s\": %.0f, \"frames\": %llu, \"lost\": %llu, "
 	       "\"rekeys\": %llu, \"rekeys_failed\": %llu, \"newcomers\": %u, \"came_in\": %llu, \"median_s\": %.3f, "
-	       "\"p95_s\": %.3f, \"worst_s\": %.3f}",
+	       "\"p95_s\": %.3f, \"worst_s\": %.3f, \"movers\": %u, \"moved\": %llu, \"moved_median_s\": %.3f, \"moved_worst_s\": %.3f}",
 		comma, family_names[f], load > 0 ? source_names[sources] : "none", load * RATE, (unsigned long long)r->sent,
 		(unsigned long long)r->lost, (unsigned long long)r->rekeys, (unsigned long long)r->rekeys_failed, NEWCOMERS,
-		(unsigned long long)r->came_in, r->median_s, r->p95_s, r->worst_s);
+		(unsigned long long)r->came_in, r->median_s, r->p95_s, r->worst_s, MOVERS, (unsigned long long)r->moved,
+		r->moved_median_s, r->moved_worst_s);
 }
 
 int
@@ -408,8 +495,8 @@ main(int argc, char **argv)
 		return 1;
 	now_us = 1000000000;
 	out = json ? stderr : stdout;
-	fprintf(out, "%-9s %-10s %7s %9s %6s %14s %10s %9s %7s %8s\n", "family", "sources", "flood/s", "frames", "lost",
-		"rekeys (fail)", "newcomers", "median s", "p95 s", "worst s");
+	fprintf(out, "%-9s %-10s %7s %9s %6s %14s %10s %9s %7s %8s %9s %8s %8s\n", "family", "sources", "flood/s", "frames", "lost",
+		"rekeys (fail)", "newcomers", "median s", "p95 s", "worst s", "movers", "median s", "worst s");
 	if (json)
 		printf("{\"budget_per_s\": %.0f, \"runs\": [", RATE);
 	for (unsigned f = 0; f < FAMILIES; f++)

@@ -61,6 +61,19 @@ msg2_repeat(struct sl_links *l, struct slot *slot, const struct sl_addr *to, uin
 		count(l, SL_LINK_MSG2_RESENT);
 }
 
+/* A msg1 of which somebody plays copies by the thousand costs nobody's budget, and soon hardly an answer. */
+static void
+msg2_again(struct sl_links *l, struct slot *slot, const struct sl_addr *to, uint64_t now_us)
+{
+	if (slot->repeats >= SL_REPEATS_FREE && now_us < slot->repeated_us + SL_REPEAT_GAP_US) {
+		count(l, SL_LINK_MSG1_RATE_LIMITED);
+		return;
+	}
+	slot->repeats += slot->repeats < SL_REPEATS_FREE;
+	slot->repeated_us = now_us;
+	msg2_repeat(l, slot, to, now_us);
+}
+
 /* --- msg1: may it be looked at --- */
 
 static bool
@@ -68,7 +81,7 @@ budget_take(struct sl_links *l, const struct sl_addr *from, struct addr_ref *kno
 	uint64_t now_us)
 {
 	if (!known)
-		return sl_stranger_admit(l, from, packet, now_us);
+		return sl_stranger_admit(l, from, packet, false, now_us);
 	if (sl_bucket_take(&known->peer->msg1_bucket, now_us) && sl_bucket_take(&l->established, now_us))
 		return true;
 	count(l, SL_LINK_MSG1_RATE_LIMITED);
@@ -97,7 +110,7 @@ identity_admitted(struct sl_links *l, const struct sl_addr *from, struct addr_re
 		return false;
 	}
 	if (!p || !(p->up || p->configured))
-		return sl_stranger_admit(l, from, packet, now_us);
+		return sl_stranger_admit(l, from, packet, true, now_us);
 	if (sl_bucket_take(&p->msg1_bucket, now_us))
 		return true;
 	count(l, SL_LINK_MSG1_RATE_LIMITED);
@@ -144,19 +157,13 @@ we_are_smaller(const struct sl_links *l, const struct peer *p)
 /* A msg1 of a peer that has a link, in the same process life: a rekey, or a dial that crossed or
  * was given up. */
 static bool
-rekey_admitted(struct sl_links *l, struct peer *p, uint64_t now_us)
+rekey_admitted(struct sl_links *l, struct peer *p, const uint8_t *packet, uint64_t now_us)
 {
 	struct attempt *ours = sl_attempt_rekey(p);
-	uint64_t alive = sl_peer_last_rx_us(p);
 
-	if (alive < p->current.since_us)
-		alive = p->current.since_us;
-	/*
-	 * A young link that is being used: a dial that crossed ours, or a rekey too early. Were the
-	 * peer really without the session it would have fallen silent, and its msg1 comes again.
-	 */
-	if (now_us - p->current.since_us < sl_rekey_min_age_us(l) && now_us < alive + SL_ALIVE_US) {
+	if (sl_peer_young(l, p, now_us)) {
 		count(l, SL_LINK_MSG1_YOUNG);
+		sl_refusal_note(l, packet, p, SL_REFUSED_US, now_us);
 		return false;
 	}
 	if (sl_handing_over(p) || (ours && we_are_smaller(l, p))) {
@@ -243,15 +250,17 @@ msg1_authentic(struct sl_links *l, struct sl_noise_responder *st, const struct s
 
 	if (memcmp(xonly, sl_identity_xonly(l->identity), SL_XONLY_BYTES) == 0) {
 		count(l, SL_LINK_MSG1_OWN_KEY);
+		sl_refusal_note(l, packet, NULL, SL_REFUSED_US, now_us);
 		return;
 	}
 	p = sl_peer_find(l, xonly);
 	if (!identity_admitted(l, from, known, p, packet, now_us))
 		return;
 	if (p && p->up && memcmp(p->current.epoch, st->remote_epoch, SL_EPOCH_BYTES) == 0) {
-		if (!rekey_admitted(l, p, now_us))
+		if (!rekey_admitted(l, p, packet, now_us))
 			return;
 	} else if (!new_link_admitted(l, p, xonly)) {
+		sl_refusal_note(l, packet, NULL, SL_REFUSED_SHORT_US, now_us);
 		return;
 	}
 	/* The same peer dialling on several addresses at once: all of them get the first one's msg2
@@ -300,17 +309,17 @@ msg1_received(
 		count(l, SL_LINK_MSG1_AUTH);
 		return;
 	}
-	/* The same again: the same answer, which costs nothing; after so many copies it costs what others do. */
+	/* The same again: the same answer, which costs nothing, or the same silence. */
 	again = answered_slot(l, packet);
-	if ((!again || again->repeats >= SL_REPEATS_FREE) && !budget_take(l, from, known, packet, now_us))
-		return;
 	if (again) {
-		again->repeats += again->repeats < SL_REPEATS_FREE;
-		msg2_repeat(l, again, from, now_us);
+		msg2_again(l, again, from, now_us);
 		return;
 	}
+	if (sl_refused_before(l, packet, now_us) || !budget_take(l, from, known, packet, now_us))
+		return;
 	if (sl_noise_respond_read(&st, packet + MSG1_NOISE, l->identity, known_key, l) < 0) {
 		count(l, SL_LINK_MSG1_AUTH);
+		sl_refusal_note(l, packet, NULL, SL_REFUSED_US, now_us);
 		return;
 	}
 	msg1_authentic(l, &st, from, known, packet, now_us);

@@ -48,6 +48,8 @@ buckets_init(struct sl_links *l, uint64_t now_us)
 		burst = c->established_burst;
 	if (c->established_rate_per_s > 0)
 		rate = c->established_rate_per_s;
+	l->established_burst = burst;
+	l->established_rate_per_s = rate;
 	sl_bucket_init(&l->established, burst, rate, now_us);
 	sl_bucket_init(&l->early, SL_EARLY_BURST, SL_EARLY_RATE_PER_S, now_us);
 	sl_bucket_init(&l->retries, SL_RETRIES_PER_S, SL_RETRIES_PER_S, now_us);

@@ -62,7 +62,10 @@
 #define SL_EARLY_RATE_PER_S 100
 #define SL_EARLY_BURST 32
 #define SL_EARLY_FRAMES 3u /* first frame on a link that we dialled, until the peer is heard */
-#define SL_REPEATS_FREE 16u /* copies of one msg1 that are answered without a budget: no curve operation, fewer bytes */
+#define SL_REPEATS_FREE 16u /* copies of one msg1 that are answered at any pace: no curve operation, fewer bytes; then */
+#define SL_REPEAT_GAP_US 500000u /* one in so long */
+#define SL_REFUSED_US 30000000ull /* a msg1 that came to nothing is remembered so long */
+#define SL_REFUSED_SHORT_US 800000ull /* where the reason may be gone before an honest repetition comes */
 #define SL_PEERS_PER_TURN 256u
 /*
  * What one call of sl_links_tick() may take, in microseconds as estimated below (no clock here): the
@@ -135,6 +138,7 @@ struct slot {
 	/* As responder: what to answer when the same msg1 comes again. */
 	bool has_msg2;
 	uint8_t repeats; /* of msg2, see SL_REPEATS_FREE */
+	uint64_t repeated_us;
 	uint8_t eph[SL_COMPRESSED_BYTES];
 	uint8_t msg2[SL_MSG2_PACKET_BYTES];
 	struct sl_mmp_snapshot reports;
@@ -157,11 +161,13 @@ struct attempt {
 };
 
 /*
- * Strangers: what admission.c remembers of them. Both tables are direct mapped by a keyed hash: the last
- * one that came has the row, so neither can be filled up.
+ * Strangers: what admission.c remembers of them. All tables are direct mapped by a keyed hash: the last
+ * one that came has the row, so none can be filled up.
  */
 #define SL_PREFIX_ROWS 1024u
 #define SL_CALLER_ROWS 16384u
+#define SL_HOME_ROWS 4096u
+#define SL_REFUSED_ROWS 4096u
 struct prefix_row { /* an IPv4 /24, an IPv6 /48, an Ethernet port */
 	uint64_t hash;
 	struct sl_bucket bucket;
@@ -169,12 +175,18 @@ struct prefix_row { /* an IPv4 /24, an IPv6 /48, an Ethernet port */
 struct caller_row { /* a msg1 that found no room: these bytes from this address */
 	uint64_t hash, since_us;
 };
+struct refused_row { /* a msg1 that opened, or did not, and came to nothing */
+	uint64_t hash, until_us;
+	uint32_t peer_id; /* whose link was too young for it, SL_PEER_NONE: another reason */
+};
 struct admission {
 	struct sl_bucket first, returning; /* halves of node.rate_limit's strangers */
+	struct sl_bucket home;		   /* what all homes together have besides */
 	double reserve;	      /* tokens of `returning` that first msg1 leave alone */
 	double prefix_burst, prefix_rate_per_s;
-	struct prefix_row *prefixes;
+	struct prefix_row *prefixes, *homes; /* homes: prefixes that a peer has been at, or is configured at */
 	struct caller_row *callers;
+	struct refused_row *refused;
 };
 
 struct peer_totals { /* of sessions that are gone, since the link came up */
@@ -273,6 +285,7 @@ struct sl_links {
 
 	struct pool peer_pool, attempt_pool;
 	struct sl_bucket established, retries, early;
+	double established_burst, established_rate_per_s; /* as configured or derived; see sl_established_size() */
 	struct admission admission;
 	struct answered { /* direct mapped: which msg1 has been answered on which index of ours */
 		uint64_t hash;
@@ -356,8 +369,19 @@ void sl_peer_dial_done(struct peer *p); /* a link is up: no retry is open any mo
 /* --- admission.c --- */
 int sl_admission_init(struct sl_links *l, uint64_t now_us);
 void sl_admission_fini(struct sl_links *l);
-/* Takes from the strangers' budget for a msg1 from there. False: counted, no word to anyone. */
-bool sl_stranger_admit(struct sl_links *l, const struct sl_addr *from, const uint8_t *packet, uint64_t now_us);
+/* Takes from the strangers' budget for a msg1 from there. False: counted, no word to anyone. opened: it is a stranger's, so it
+ * has nothing at a home. */
+bool sl_stranger_admit(
+	struct sl_links *l, const struct sl_addr *from, const uint8_t *packet, bool opened, uint64_t now_us);
+/* A peer is at this address, or may be: its prefix is a home from now on. */
+void sl_home_note(struct sl_links *l, const struct sl_addr *at, uint64_t now_us);
+/* This msg1 came to nothing. young: the peer whose link was too young for it, or NULL. */
+void sl_refusal_note(
+	struct sl_links *l, const uint8_t *packet, const struct peer *young, uint64_t for_us, uint64_t now_us);
+/* The same bytes again, and nothing has changed: counted, no curve operation. */
+bool sl_refused_before(struct sl_links *l, const uint8_t *packet, uint64_t now_us);
+/* The budget that all linked peers share, for as many as there are now. */
+void sl_established_size(struct sl_links *l, uint64_t now_us);
 uint64_t sl_msg1_hash(const struct sl_links *l, const uint8_t *packet);
 
 /* --- handshake_dial.c --- */
@@ -402,6 +426,8 @@ uint64_t sl_sessions_due(const struct sl_links *l, const struct peer *p);
 void sl_rekey_plan(struct sl_links *l, struct peer *p, uint64_t now_us);
 void sl_rekey_check(struct sl_links *l, struct peer *p, uint64_t now_us);
 uint64_t sl_rekey_min_age_us(const struct sl_links *l);
+/* A link so young and so alive that a msg1 of its peer is a dial that crossed ours or a rekey too early. */
+bool sl_peer_young(const struct sl_links *l, const struct peer *p, uint64_t now_us);
 uint64_t sl_rekey_damping_us(const struct sl_links *l); /* after an answer to theirs, none of ours (9.1) */
 static inline uint8_t
 slot_k(const struct slot *slot)

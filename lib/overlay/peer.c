@@ -167,6 +167,7 @@ sl_peer_address_set(struct sl_links *l, struct peer *p, const struct sl_addr *ad
 
 	if (!p->where.filed || !sl_addr_equal(&p->where.addr, addr)) {
 		sl_addr_ref_file(l, &p->where, p, addr);
+		sl_home_note(l, addr, l->now_us);
 		if (l->sink.path)
 			l->sink.path(l->sink.arg, p->id, addr);
 	}
@@ -202,6 +203,7 @@ sl_peer_down(struct sl_links *l, struct peer *p, enum sl_down_reason reason, uin
 	__atomic_store_n(&row->tx, NULL, __ATOMIC_RELEASE);
 	p->up = false;
 	l->up_count--;
+	sl_established_size(l, now_us);
 	sl_link_log_down(p, reason);
 	if (l->sink.peer_down)
 		l->sink.peer_down(l->sink.arg, p->id, reason);

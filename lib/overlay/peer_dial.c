@@ -219,6 +219,8 @@ sl_links_peer_configure(struct sl_links *l, const struct sl_peer_config *c, uint
 	memcpy(p->addrs, c->addrs, sizeof(p->addrs));
 	p->addr_count = c->addr_count;
 	p->addr_next = 0;
+	for (unsigned i = 0; i < c->addr_count; i++)
+		sl_home_note(l, &c->addrs[i], now_us);
 	/* Afresh: a dial under way may be to an address that is no longer meant, and late in its
 	 * back-off. */
 	p->retrying = false;

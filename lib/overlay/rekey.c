@@ -180,6 +180,7 @@ link_begins(struct sl_links *l, struct peer *p, uint64_t now_us)
 {
 	p->up = true;
 	l->up_count++;
+	sl_established_size(l, now_us);
 	p->outbound = p->current.s->is_initiator;
 	p->up_since_us = now_us;
 	p->lost_us = 0;
@@ -380,6 +381,17 @@ sl_rekey_min_age_us(const struct sl_links *l)
 	uint64_t half = l->config.rekey_after_us / 2;
 
 	return half < SL_REKEY_MIN_AGE_US ? half : SL_REKEY_MIN_AGE_US;
+}
+
+/* Were the peer really without the session it would have fallen silent, and its msg1 comes again. */
+bool
+sl_peer_young(const struct sl_links *l, const struct peer *p, uint64_t now_us)
+{
+	uint64_t alive = sl_peer_last_rx_us(p);
+
+	if (alive < p->current.since_us)
+		alive = p->current.since_us;
+	return now_us - p->current.since_us < sl_rekey_min_age_us(l) && now_us < alive + SL_ALIVE_US;
 }
 
 uint64_t

@@ -222,7 +222,8 @@ enum sl_link_counter {
 	X(MSG1_RATE_LIMITED, "msg1_rate_limited") X(MSG1_AUTH, "msg1_auth_failed") X(MSG1_REFUSED, "msg1_refused")     \
 	X(WAITED, "waited") X(WAITED_DROPPED, "waited_dropped") X(MTU_REFUSED, "link_mtu_refused")                     \
 	X(MSG1_EARLY, "msg1_early") X(FIRST_FRAME_EARLY, "first_frame_early")                                          \
-	X(MSG1_PREFIX, "msg1_prefix_limited") X(MSG1_RETURNED, "msg1_returned")                                        \
+	X(MSG1_PREFIX, "msg1_prefix_limited") X(MSG1_RETURNED, "msg1_returned") X(MSG1_HOME, "msg1_from_home")         \
+	X(MSG1_AGAIN, "msg1_refused_again")                                                                            \
 	X(MSG1_DUPLICATE, "msg1_duplicate") X(MSG2_AUTH, "msg2_auth_failed") X(MSG2_UNKNOWN, "msg2_unknown_index")     \
 	X(MAX_PEERS, "max_peers_reached") X(HANDSHAKE_TIMEOUT, "handshake_timeout") X(LINK_UP, "link_up")              \
 	X(LINK_DEAD, "link_dead") X(DISCONNECT_RX, "disconnect_rx") X(DISCONNECT_TX, "disconnect_tx")                  \

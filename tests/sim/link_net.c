@@ -136,8 +136,8 @@ net_stranger(struct net *net,
 {
 	unsigned i = net->stranger_count++;
 
-	net->strangers[i % 16].fn = fn;
-	net->strangers[i % 16].arg = arg;
+	net->strangers[i % NET_STRANGERS_MAX].fn = fn;
+	net->strangers[i % NET_STRANGERS_MAX].arg = arg;
 	return net_addr(STRANGERS_AT + (i << 8), SL_UDP_PORT);
 }
 

@@ -19,6 +19,7 @@
 
 #define NET_S 1000000ull
 #define NET_MS 1000ull
+#define NET_STRANGERS_MAX 160u
 
 struct net;
 struct node;
@@ -94,7 +95,7 @@ struct net {
 	struct stranger {
 		void (*fn)(void *arg, const struct sl_addr *from, const uint8_t *bytes, size_t len);
 		void *arg;
-	} strangers[16];
+	} strangers[NET_STRANGERS_MAX];
 	unsigned stranger_count;
 };
 

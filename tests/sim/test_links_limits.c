@@ -410,6 +410,7 @@ SL_TEST(links_limits, identities_behind_a_linked_address)
 	for (unsigned i = 0; i < 120; i++) {
 		struct sl_addr from = net_addr(0x100000 + (i << 7), 1);
 
+		junk[40] = (uint8_t)i;
 		net_inject(net, &from, n, junk, sizeof(junk));
 	}
 	net_run(net, 1);
@@ -461,6 +462,139 @@ SL_TEST(links_limits, a_linked_peer_cannot_spend_others_budget)
 	SL_EXPECT_GE(net_counter(good, SL_LINK_REKEY), 1);
 	SL_EXPECT_EQ(good->ups, 1);
 	SL_EXPECT_EQ(hub->data_received, good->data_sent);
+	net_destroy(net);
+}
+
+/* Copies of one msg1: refused or answered again without a curve operation, and on nobody's budget. */
+SL_TEST(links_limits, copies_cost_nobody_anything)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 200, true), *peer = net_node(net, NULL, 4, true);
+	struct puppet *p = puppet_create(net);
+	uint8_t junk[SL_MSG1_PACKET_BYTES] = {SL_PHASE_MSG1, 0, SL_MSG1_PACKET_BYTES - 4, [8] = 2};
+	uint8_t good[SL_MSG1_PACKET_BYTES];
+
+	puppet_dial(p, n, 5, good);
+	net_run(net, NET_MS);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 1);
+	for (unsigned i = 0; i < 5000; i++) {
+		struct sl_addr from = net_addr(0x100000 + (i << 7), 1);
+
+		net_inject(net, &from, n, junk, sizeof(junk));
+		net_inject(net, &from, n, good, sizeof(good));
+		net_run(net, NET_MS);
+	}
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_AUTH), 1);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_AGAIN), 4999);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG2_TX), 1);
+	SL_EXPECT_LE(net_counter(n, SL_LINK_MSG2_RESENT), 16 + 5 * 2 + 1);
+	/* A bit of it changed is another one: nobody silences the right one with a wrong copy. */
+	junk[60] ^= 1;
+	net_inject(net, &p->addr, n, junk, sizeof(junk));
+	net_run(net, NET_MS);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_AUTH), 2);
+	net_configure(peer, n); /* at once: the strangers' budget has been left alone */
+	SL_EXPECT(net_run_until_up(net, n, peer, 100 * NET_MS));
+	puppet_destroy(p);
+	net_destroy(net);
+}
+
+/* A known peer that calls from another port of its network, under a flood that imitates honest diallers. */
+SL_TEST(links_limits, a_known_peer_moves_near_by_under_a_flood)
+{
+	struct net *net = net_create();
+	struct node *n = net_node(net, NULL, 200, true), *peer = net_node(net, NULL, 4, true);
+
+	net_configure(peer, n);
+	SL_EXPECT(net_run_until_up(net, n, peer, NET_S));
+	flood(net, n, 10 * NET_MS, 30 * NET_S, false);
+	peer->addr.udp_port++;
+	net_restart(peer, true);
+	net_configure(peer, n);
+	flood(net, n, 10 * NET_MS, 100 * NET_MS, false);
+	SL_EXPECT(net_linked(n, peer));
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_HOME), 1);
+	net_destroy(net);
+}
+
+/*
+ * The reference's default: rekey by count after 65,536 frames, which at a million a second each is a few hundredths of a
+ * second; so a peer's attempts go on for as long as its link is too young for them, six copies every 31 s. 120 of those:
+ * each attempt costs one curve operation, none is refused for want of a budget, each link gets its new key at 30 s, and a
+ * newcomer finds the strangers' budget whole.
+ */
+SL_TEST(links_limits, peers_that_rekey_by_count_at_a_million_a_second)
+{
+	enum { PEERS = 120, SECONDS = 125 };
+	static const uint64_t times_s[] = {0, 1, 3, 7, 15};
+	static struct fast {
+		struct puppet *p;
+		uint64_t began_s; /* the attempt under way */
+		bool waiting;
+		uint8_t k, packet[SL_MSG1_PACKET_BYTES];
+	} fast[PEERS];
+	struct net *net = net_create();
+	struct sl_links_config c = config_of(128);
+	struct node *n, *late;
+
+	c.rekey_enabled = false; /* ours would come in between, at 35 s */
+	n = net_node(net, &c, 256, true);
+	for (unsigned i = 0; i < PEERS; i++) {
+		fast[i] = (struct fast){.p = puppet_create(net)};
+		puppet_configure(n, fast[i].p);
+	}
+	net_run(net, 2 * NET_S);
+	for (unsigned i = 0; i < PEERS; i++) {
+		SL_ASSERT(fast[i].p->msg1 > 0);
+		puppet_answer(fast[i].p, n, 1000 + i, true);
+	}
+	net_run(net, NET_S);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_LINK_UP), PEERS);
+	for (uint64_t s = 0; s < SECONDS; s++) {
+		for (unsigned i = 0; i < PEERS; i++) {
+			struct fast *f = &fast[i];
+
+			puppet_heartbeat(f->p, n, f->k); /* on the keys that it has */
+			f->p->msg2 = 0;
+			if (!f->waiting || s - f->began_s >= 31) {
+				f->waiting = true;
+				f->began_s = s;
+				puppet_dial(f->p, n, (uint32_t)(2000 + s * PEERS + i), f->packet);
+				continue;
+			}
+			for (unsigned k = 1; k < 5; k++)
+				if (s - f->began_s == times_s[k])
+					net_inject(net, &f->p->addr, n, f->packet, sizeof(f->packet));
+		}
+		net_run(net, 10 * NET_MS);
+		for (unsigned i = 0; i < PEERS; i++) {
+			struct fast *f = &fast[i];
+
+			if (!f->p->msg2)
+				continue;
+			SL_EXPECT(puppet_finish(f->p, n));
+			f->waiting = false;
+			f->k ^= SL_FLAG_K;
+			puppet_heartbeat(f->p, n, f->k);
+		}
+		net_run(net, NET_S - 10 * NET_MS);
+	}
+	/* At 31, 63 and 95 s. */
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_REKEY), 3 * PEERS);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_RATE_LIMITED), 0);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_PREFIX), 0);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_LINK_DEAD), 0);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_LINK_UP), PEERS);
+	/* Four attempts that came too early, each opened once, copies of it for nothing. */
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_MSG1_YOUNG) + net_counter(n, SL_LINK_MSG1_AGAIN), 4 * 5 * PEERS);
+	/* But for a few that share a row of the table. */
+	SL_EXPECT_LE(net_counter(n, SL_LINK_MSG1_YOUNG), 5 * PEERS);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_RX_AUTH), 0);
+	late = net_node(net, NULL, 4, true);
+	net_configure(late, n);
+	SL_EXPECT(net_run_until_up(net, n, late, 100 * NET_MS));
+	for (unsigned i = 0; i < PEERS; i++)
+		puppet_destroy(fast[i].p);
 	net_destroy(net);
 }
 
