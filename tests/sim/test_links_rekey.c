@@ -245,6 +245,77 @@ SL_TEST(links_rekey, everything_repeated_and_reordered)
 	end();
 }
 
+/* Every frame of a session, recorded on the wire. */
+static struct recording {
+	struct recorded {
+		size_t len;
+		uint8_t bytes[256];
+	} frames[4096];
+	unsigned count;
+} recording;
+
+static void
+record(struct net *on, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate, void *arg)
+{
+	struct recording *r = arg;
+
+	(void)on;
+	(void)to;
+	(void)fate;
+	if (from != n[0] || bytes[0] != SL_PHASE_ESTABLISHED || len > sizeof(r->frames[0].bytes) || r->count == 4096)
+		return;
+	r->frames[r->count].len = len;
+	memcpy(r->frames[r->count++].bytes, bytes, len);
+}
+
+static void
+replay(unsigned first, unsigned last)
+{
+	for (unsigned i = first; i < last; i++)
+		net_inject(net, &n[0]->addr, n[1], recording.frames[i].bytes, recording.frames[i].len);
+	net_run(net, 10 * NET_MS);
+}
+
+/* Replays of all that was ever sent: on the current session, on the one before while it drains, and after that. */
+SL_TEST(links_rekey, nothing_recorded_comes_in_again)
+{
+	unsigned old;
+	uint64_t replays, unknown;
+
+	defaults();
+	config[0].rekey_after_us = 40 * NET_S;
+	config[1].rekey_enabled = false;
+	recording.count = 0;
+	begin(0);
+	net->tap = record;
+	net->tap_arg = &recording;
+	while (net_counter(n[1], SL_LINK_REKEY) == 0 && recording.count < 4000)
+		traffic(20 * NET_MS);
+	SL_ASSERT(net_counter(n[1], SL_LINK_REKEY) == 1);
+	net_run(net, 2 * NET_S); /* both have changed by now: what was recorded is all old but for a beat or two */
+	old = recording.count;
+	traffic(2 * NET_S);
+	SL_EXPECT_GE(recording.count, old + 90);
+	replays = net_counter(n[1], SL_LINK_RX_REPLAY);
+	/* Draining and current. */
+	replay(0, recording.count);
+	replay(0, recording.count);
+	SL_EXPECT_EQ(n[1]->data_received, n[0]->data_sent);
+	SL_EXPECT_EQ(net_counter(n[1], SL_LINK_RX_REPLAY), replays + 2 * recording.count);
+	SL_EXPECT_EQ(net_counter(n[1], SL_LINK_RX_UNKNOWN_INDEX), 0);
+	/* The old session is gone; the current one goes on refusing. */
+	traffic(10 * NET_S);
+	replays = net_counter(n[1], SL_LINK_RX_REPLAY);
+	unknown = net_counter(n[1], SL_LINK_RX_UNKNOWN_INDEX);
+	replay(0, recording.count);
+	SL_EXPECT_GE(net_counter(n[1], SL_LINK_RX_UNKNOWN_INDEX) - unknown, old - 12); /* beats among them */
+	SL_EXPECT_EQ(net_counter(n[1], SL_LINK_RX_UNKNOWN_INDEX) - unknown + net_counter(n[1], SL_LINK_RX_REPLAY) - replays,
+		recording.count);
+	settle_and_expect_no_loss();
+	expect_agreement();
+	end();
+}
+
 /* 20% loss for ten minutes, rekeys every 40 s: the link stays up and loses what the wire loses. */
 SL_TEST(links_rekey, heavy_loss_never_downs_the_link)
 {

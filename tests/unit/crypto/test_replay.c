@@ -282,3 +282,96 @@ SL_TEST(replay, random_counters)
 			return;
 	}
 }
+
+/* One in `each` frames comes exactly `depth` frames late; the rest in order. */
+static void late_by(uint64_t first, unsigned depth, unsigned each)
+{
+	struct pair p;
+	unsigned refused = 0, late = 0;
+
+	start(&p);
+	for (uint64_t c = first; c < first + 20000; c++) {
+		if (c % each)
+			feed(&p, c);
+		if (c >= first + depth && (c - depth) % each == 0) {
+			bool accepted = sl_replay_check(&p.r, c - depth);
+
+			late++;
+			refused += !accepted;
+			feed(&p, c - depth);
+			feed(&p, c - depth); /* and once more */
+		}
+	}
+	SL_EXPECT_GE(late, 17000 / each);
+	/* c itself has been seen before c - depth comes, so the distance is the depth. */
+	SL_EXPECT_EQ(refused, depth < SL_REPLAY_WINDOW ? 0 : late);
+	compare_all(&p);
+}
+
+/* Any order in which no frame is overtaken by more than `depth` others. */
+static void shuffled(uint64_t first, unsigned depth)
+{
+	static uint64_t window[2049 + 1]; /* depth + 1 of them */
+	struct pair p;
+	uint64_t next = first, accepted = 0, fed = 0;
+	unsigned waiting = 0;
+
+	start(&p);
+	while (fed < 10000) {
+		unsigned pick;
+
+		while (waiting <= depth)
+			window[waiting++] = next++;
+		/* In ascending order; none leaves that would be more than `depth` ahead of the oldest. */
+		for (pick = waiting - 1; window[pick] - window[0] > depth; pick--)
+			;
+		pick = (unsigned)(sl_test_rand() % (pick + 1));
+		accepted += sl_replay_check(&p.r, window[pick]);
+		feed(&p, window[pick]);
+		fed++;
+		memmove(window + pick, window + pick + 1, (waiting - pick - 1) * sizeof(window[0]));
+		waiting--;
+	}
+	if (depth < SL_REPLAY_WINDOW)
+		SL_EXPECT_EQ(accepted, fed);
+	else
+		SL_EXPECT_GE(accepted, fed / 2);
+	compare_all(&p);
+}
+
+SL_TEST(replay, shuffles_of_every_depth)
+{
+	static const unsigned depths[] = {1, 4, 32, 2047, 2048, 2049};
+	static const uint64_t firsts[] = {0, 63, 1ull << 32, SL_REPLAY_WINDOW - 1};
+
+	for (unsigned d = 0; d < sizeof(depths) / sizeof(depths[0]); d++)
+		for (unsigned f = 0; f < sizeof(firsts) / sizeof(firsts[0]); f++) {
+			late_by(firsts[f], depths[d], 7);
+			late_by(firsts[f], depths[d], depths[d] + 3);
+			shuffled(firsts[f], depths[d]);
+			if (sl_test_failed())
+				return;
+		}
+}
+
+/* What lies a whole window, or a whole ring of words, behind the top is refused, seen or not; just inside, only what was seen. */
+SL_TEST(replay, behind_the_top)
+{
+	for (uint64_t top = 5000; top < 5000 + 130; top++) {
+		struct pair p;
+
+		start(&p);
+		for (uint64_t c = 0; c <= top; c += 1 + (c % 3 == 0)) /* two of three */
+			feed(&p, c);
+		feed(&p, top);
+		SL_EXPECT(!sl_replay_check(&p.r, top - 2048));
+		SL_EXPECT(!sl_replay_check(&p.r, top - 2049));
+		SL_EXPECT(!sl_replay_check(&p.r, top - 4096));
+		SL_EXPECT(!sl_replay_check(&p.r, top - 4097));
+		for (uint64_t d = 2040; d < 4200; d++)
+			feed(&p, top - d);
+		SL_EXPECT(sl_replay_check(&p.r, top + 2048));
+		SL_EXPECT(sl_replay_check(&p.r, top + 4096));
+		compare_all(&p);
+	}
+}
