@@ -102,6 +102,14 @@ links_allowed(void *arg, const uint8_t xonly[SL_XONLY_BYTES])
 	return !d->acl || sl_acl_allows(d->acl, xonly);
 }
 
+static uint16_t
+links_mtu(void *arg, const struct sl_addr *addr)
+{
+	struct sl_daemon *d = arg;
+
+	return sl_dataplane_link_mtu(d->dp, addr, now(d));
+}
+
 void
 sl_sinks_links(struct sl_daemon *d, struct sl_links_sink *sink)
 {
@@ -112,11 +120,13 @@ sl_sinks_links(struct sl_daemon *d, struct sl_links_sink *sink)
 		.peer_down = links_peer_down,
 		.message = links_message,
 		.metrics = links_metrics,
-		.allowed = links_allowed};
+		.allowed = links_allowed,
+		.link_mtu = links_mtu};
 }
 
 /* --- the router says ------------------------------------------------------------------------ */
 
+/* Waits, in order, while the peer's key is used up and the next one not there. */
 static int
 router_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags)
 {

@@ -143,6 +143,24 @@ sl_dataplane_transmit(struct sl_dataplane *dp, const struct sl_addr *to, const u
 	return rc == 0 ? 0 : -EHOSTUNREACH;
 }
 
+uint16_t
+sl_dataplane_link_mtu(struct sl_dataplane *dp, const struct sl_addr *to, uint64_t now_us)
+{
+	struct sl_neigh_hop hop;
+	struct sl_path path;
+	int rc;
+
+	memset(&hop, 0, sizeof(hop));
+	dp->now_us = now_us;
+	rc = sl_neigh_resolve(dp->neigh, to, &hop, now_us);
+	if (rc != 0 && rc != -EINPROGRESS)
+		return UINT16_MAX;
+	if (rc != 0)
+		memset(hop.dst_mac, 0, sizeof(hop.dst_mac));
+	rc = path_make(dp, &path, to, &hop);
+	return rc == 0 ? path.mtu : rc == -EMSGSIZE ? 0 : UINT16_MAX;
+}
+
 int
 sl_dataplane_beacon(struct sl_dataplane *dp, uint8_t transport, const uint8_t xonly[32])
 {

@@ -135,6 +135,8 @@ int sl_dataplane_transmit(struct sl_dataplane *dp, const struct sl_addr *to, con
 	uint64_t now_us) SL_MUST_CHECK;
 /* STUN answers and punch packets to our UDP transports: for the sink, or (as from the start) dropped by the workers. */
 void sl_dataplane_traversal(struct sl_dataplane *dp, bool wanted);
+/* FMP bytes of a packet to addr that its port carries, 0 = not even a header; UINT16_MAX while there is no way to it. */
+uint16_t sl_dataplane_link_mtu(struct sl_dataplane *dp, const struct sl_addr *to, uint64_t now_us);
 /* Raw Ethernet beacon with our key on a transport. */
 int sl_dataplane_beacon(struct sl_dataplane *dp, uint8_t transport, const uint8_t xonly[32]) SL_MUST_CHECK;
 /*

@@ -28,6 +28,8 @@
 struct io {
 	int fd;
 	unsigned queued; /* packets gathered to send */
+	bool moved, mute;
+	struct sl_addr move, move_to; /* SIGUSR1: ours and the relay's from then on */
 	struct mmsghdr tx[BATCH], rx[BATCH];
 	struct iovec tx_iov[BATCH], rx_iov[BATCH];
 	struct sockaddr_storage tx_addr[BATCH], rx_addr[BATCH];
@@ -36,12 +38,16 @@ struct io {
 
 static struct io io;
 static struct node node;
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, move, redial;
 
 static void on_signal(int sig)
 {
-	(void)sig;
-	stop++;
+	if (sig == SIGUSR1 || sig == SIGUSR2) {
+		move = 1;
+		redial = sig == SIGUSR2;
+	} else {
+		stop++;
+	}
 }
 
 static uint64_t now_ns(void)
@@ -130,6 +136,10 @@ static int transmit(void *arg, const struct sl_addr *to, const uint8_t *packet, 
 	(void)arg;
 	if (len > PACKET_MAX)
 		return -EMSGSIZE;
+	if (io.mute)
+		return 0;
+	if (io.moved)
+		to = &io.move_to;
 	if (io.queued == BATCH)
 		flush();
 	i = io.queued++;
@@ -197,6 +207,32 @@ static void receive(void)
 	}
 }
 
+/* The socket is another one, elsewhere; the links hear of it by what comes in. */
+static void move_now(void)
+{
+	int old = io.fd;
+
+	move = 0;
+	if (io.move.kind == SL_ADDR_NONE)
+		return;
+	flush();
+	if (redial) {
+		io.mute = true;
+		if (node_forget(&node, now_ns()))
+			fprintf(stderr, "sl_endnode: there was no link\n");
+		io.mute = false;
+	}
+	if (io_open(&io.move)) {
+		fprintf(stderr, "sl_endnode: cannot move\n");
+		io.fd = old;
+		return;
+	}
+	close(old);
+	io.moved = true;
+	if (redial && node_redial(&node, now_ns()))
+		fprintf(stderr, "sl_endnode: cannot dial again\n");
+}
+
 static void print_json(bool final)
 {
 	char line[4096];
@@ -220,6 +256,8 @@ static void run(uint64_t every_ns)
 			node_end(&node, now);
 		else if (stop > 1)
 			break;
+		if (move)
+			move_now();
 		next = node_turn(&node, BATCH, now);
 		flush();
 		if (now >= next_print) {
@@ -275,7 +313,7 @@ static const char usage[] =
 	"NPUB\n"
 	"                  [--rate PPS] [--size BYTES] [--seconds N] [--mtu BYTES] [--dead-ms MS] "
 	"[--aead NAME]\n"
-	"                  [--rekey-s S] [--rekey-messages N]\n"
+	"                  [--rekey-s S] [--rekey-messages N] [--move ADDR:PORT --move-to ADDR:PORT]\n"
 	"  --peer     the relay; with an address it is dialled, without one it dials us\n"
 	"  --partner  who the stream goes to and comes from\n"
 	"  --far      it is not the relay's neighbour: look it up and show coordinates\n"
@@ -284,6 +322,8 @@ static const char usage[] =
 	"  --seconds  of sending, 0 = until SIGTERM (10)\n"
 	"  --mtu      largest packet of the link, UDP payload bytes (1280)\n"
 	"  --rekey-s, --rekey-messages  age and frames after which a link gets a new key (120, 65536)\n"
+	"  --move, --move-to  on SIGUSR1: our address and the relay's from then on; on SIGUSR2 the link is forgotten too\n"
+	"             and dialled again\n"
 	"  --dead-ms  silence after which the link is taken for dead (30000)\n"
 	"Prints a JSON object a second (--every-ms); the last has \"final\":true.\n";
 
@@ -293,6 +333,7 @@ int main(int argc, char **argv)
 		{"peer", 1, NULL, 'p'}, {"partner", 1, NULL, 't'}, {"rate", 1, NULL, 'r'},
 		{"size", 1, NULL, 'z'}, {"seconds", 1, NULL, 'n'}, {"mtu", 1, NULL, 'm'},
 		{"dead-ms", 1, NULL, 'd'}, {"aead", 1, NULL, 'a'}, {"every-ms", 1, NULL, 'e'},
+		{"move", 1, NULL, 'o'}, {"move-to", 1, NULL, 'O'},
 		{"rekey-s", 1, NULL, 'k'}, {"rekey-messages", 1, NULL, 'K'},
 		{"far", 0, NULL, 'f'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	struct node_config config = {.rate_pps = 1000,
@@ -345,6 +386,11 @@ int main(int argc, char **argv)
 		case 'd':
 			config.dead_timeout_ms = (uint32_t)strtoul(optarg, NULL, 0);
 			break;
+		case 'o':
+		case 'O':
+			if (sl_addr_parse_udp(opt == 'o' ? &io.move : &io.move_to, optarg) != 0)
+				die("not an address and port", optarg);
+			break;
 		case 'k':
 			config.rekey_after_s = strtod(optarg, NULL);
 			break;
@@ -380,6 +426,8 @@ int main(int argc, char **argv)
 		die("--size is 40 to MTU - 72 bytes", NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGUSR1, &sa, NULL);
+	sigaction(SIGUSR2, &sa, NULL);
 	err = io_open(&bind_addr);
 	if (err)
 		die("cannot open the socket", strerror(-err));

@@ -331,6 +331,19 @@ static void keep_way(struct node *n)
 	}
 }
 
+/* Before there is a key: it waits and is the first that goes out. */
+static void greet_early(struct node *n)
+{
+	uint8_t *msg = n->message;
+
+	if (n->early || n->config.far)
+		return;
+	sl_datagram_build(msg, SL_TTL_DEFAULT, n->config.transport.mtu, sl_identity_addr(n->config.identity), &n->partner);
+	stream_build(msg + SL_DATAGRAM_PAYLOAD, STREAM_PAYLOAD_MIN, STREAM_HELLO, 0, n->run, 0, n->now_ns);
+	n->early = sl_links_send_key(n->links, n->config.relay.xonly, msg, SL_DATAGRAM_PAYLOAD + STREAM_PAYLOAD_MIN, 0,
+			   n->now_ns / 1000) == 0;
+}
+
 /* A hello says whether theirs has come; both sides start when both directions are proven. */
 static void greet(struct node *n)
 {
@@ -409,6 +422,8 @@ uint64_t node_turn(struct node *n, unsigned burst, uint64_t now_ns)
 	keep_way(n);
 	switch (n->state) {
 	case NODE_LINKING:
+		greet_early(n);
+		break;
 	case NODE_DONE:
 		break;
 	case NODE_GREETING:
@@ -438,6 +453,18 @@ uint64_t node_turn(struct node *n, unsigned burst, uint64_t now_ns)
 	if (n->state == NODE_RUNNING && n->config.rate_pps && next > now_ns + 500000)
 		next = now_ns + 500000;
 	return next;
+}
+
+int node_forget(struct node *n, uint64_t now_ns)
+{
+	n->now_ns = now_ns;
+	return sl_links_disconnect(n->links, n->config.relay.xonly, SL_DISCONNECT_OTHER, now_ns / 1000);
+}
+
+int node_redial(struct node *n, uint64_t now_ns)
+{
+	n->now_ns = now_ns;
+	return sl_links_peer_configure(n->links, &n->config.relay, now_ns / 1000);
 }
 
 void node_shutdown(struct node *n, uint64_t now_ns)

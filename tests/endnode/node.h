@@ -65,6 +65,7 @@ struct node {
 	uint64_t sent, sent_bytes,
 		not_sent; /* data payloads; not_sent: link down or its queue full when due */
 	struct stream_rx rx;
+	bool early; /* a hello has been given to the links before there was one */
 	uint64_t signals; /* CoordsRequired, PathBroken, MtuExceeded from the mesh */
 	struct sl_node_addr partner;
 	/* far: */
@@ -92,6 +93,12 @@ void node_packet(
 uint64_t node_turn(struct node *n, unsigned burst, uint64_t now_ns);
 /* Ends sending early. */
 void node_end(struct node *n, uint64_t now_ns);
+/*
+ * Forgets the link, and dials again in the same life: what a process does that has lost its way. 0 or -errno. That forgetting
+ * says no goodbye is the caller's to see to: it transmits nothing meanwhile.
+ */
+int node_forget(struct node *n, uint64_t now_ns);
+int node_redial(struct node *n, uint64_t now_ns);
 /* Disconnect to the relay; nothing is sent after it. */
 void node_shutdown(struct node *n, uint64_t now_ns);
 /* One line of JSON without a newline; final adds the whole run's figures. Clears the recent

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The real daemon, the real command line and real end nodes in network namespaces. Prints TAP.
 
-    smoke.py config | udp | recovery | strangers | chain | access | ports
+    smoke.py access | config | udp | recovery | moves | again | mtu | strangers | chain | access | ports
 
 Needs root except for config. SLUICE_BUILD names the build directory.
 """
@@ -154,6 +154,12 @@ def traffic(family, relay_dials):
         ends = {n: p.final for n, p in nodes.items()}
         whole(what, "A", "B", ends["a"], ends["b"])
         whole(what, "B", "A", ends["b"], ends["a"])
+        if not relay_dials:
+            # The first hello is given to the links before they have a key; what is sent later does not overtake it.
+            waited = [(e or {}).get("counters", {}) for e in ends.values()]
+            rep.ok(all(c.get("waited", 0) == 1 and not c.get("waited_dropped") for c in waited) and
+                   not any(e["reordered"] for e in ends.values()),
+                   f"{what}: a frame waited for the key of each link and went out in its turn", json.dumps(waited))
         page = balanced(stage, what)
         drops = {k: v for k, v in (page.get("drops") or {}).items() if v}
         print(f"# drops: {drops}", flush=True)
@@ -247,6 +253,125 @@ def recovery():
     recover("relay killed and restarted, we dial", True, "relay")
     recover("relay killed and restarted, they dial (dead after 5 s)", False, "relay", dead_ms=5000)
     disconnect()
+
+
+# --- moves, and links that have to be made again ---------------------------------------------------------------------
+
+def gap_s(nodes):
+    return max((p.last() or {}).get("longest_gap_ms", 0) for p in nodes) / 1000
+
+
+def moved(what, move, move_to, sig=signal.SIGUSR1, prepare=None, **kw):
+    """Node A goes on in the same process at another address, towards another of the relay's."""
+    with lab.Lab(BUILD) as stage:
+        if prepare:
+            kw["extra_ports"] = prepare(stage)
+        relay = relay_up(stage, **kw)
+        node = {"a": stage.end_node("a", seconds=0, rate=RATE, every_ms=100, extra=("--move", move, "--move-to", move_to)),
+                "b": stage.end_node("b", seconds=0, rate=RATE, every_ms=100)}
+        if lab.wait_for(lambda: running(*node.values()) and flowing(node.values(), 0), UP) is None:
+            rep.ok(False, f"{what}: both links up", *logs(relay, *node.values()))
+            return
+        at = time.monotonic()
+        node["a"].child.send_signal(sig)
+        back = lab.wait_for(lambda: flowing(node.values(), at + 0.1), 45)
+        counters = (stage.show("counters") or {}).get("link") or {}
+        peers = {p["npub"]: p for p in (stage.show("peers") or {}).get("peers") or []}
+        where = peers.get(lab.NODES["a"][1], {}).get("transport_addr")
+        rep.ok(back is not None and where == move,
+               f"{what}: traffic goes on after {gap_s(node.values()):.2f} s, at {where}",
+               json.dumps([p.last() for p in node.values()]), json.dumps(counters), *logs(relay, *node.values()))
+        rep.ok(counters.get("link_dead") == 0 and counters.get("link_up") == 2 and (sig != signal.SIGUSR1 or
+                                                                                   counters.get("roamed") == 1),
+               f"{what}: the relay's links stayed up", json.dumps(counters))
+        balanced(stage, what)
+
+
+def third_port(stage):
+    """Another way from node A to the relay; the port's entry for its configuration."""
+    near, far = f"slc{stage.id}n", f"slc{stage.id}f"
+    lab.sh("ip", "link", "add", near, "type", "veth", "peer", "name", far)
+    lab.sh("ip", "link", "set", near, "netns", stage.ns("a"), "name", "eth1")
+    lab.sh("ip", "link", "set", far, "netns", stage.ns("r"), "name", "eth-c")
+    for ns, dev in (("a", "eth1"), ("r", "eth-c")):
+        lab.sh("ip", "netns", "exec", stage.ns(ns), "ethtool", "-K", dev, *lab.OFFLOADS)
+        lab.sh("ip", "-n", stage.ns(ns), "link", "set", dev, "up")
+    lab.sh("ip", "-n", stage.ns("a"), "addr", "add", "203.0.113.1/24", "dev", "eth1")
+    return ("\n    - name: port-c\n      device: \"net_af_packet2,iface=eth-c,qdisc_bypass=1,blocksz=65536,framesz=2048,"
+            "framecnt=4096\"\n      addresses: [\"203.0.113.2/24\"]\n")
+
+
+def moves():
+    moved("another port of its NAT", f"{lab.ADDR[4]['a']}:2222", f"{lab.RELAY[4]['a']}:2121")
+    moved("from one port of the relay to another", "203.0.113.1:2121", "203.0.113.2:2121", prepare=third_port)
+    moved("from IPv4 to IPv6", f"[{lab.ADDR[6]['a']}]:2121", f"[{lab.RELAY[6]['a']}]:2121", ipv6=True)
+    # The same epoch from another address, while the relay holds the link and it is young: silence shows that it is needed.
+    moved("the same process dials again from another address", f"{lab.ADDR[4]['a']}:2222", f"{lab.RELAY[4]['a']}:2121",
+          sig=signal.SIGUSR2)
+
+
+def came_up(what, stage, relay, node, since, limit=45):
+    took = lab.wait_for(lambda: running(*node.values()) and flowing(node.values(), since, 0.5), limit)
+    rep.ok(took is not None, f"{what}: links up and traffic" + (f" after {took - 0.5:.1f} s" if took is not None else ""),
+           *logs(relay, *node.values()))
+    return took is not None
+
+
+def again():
+    what = "both sides dial at once"
+    with lab.Lab(BUILD) as stage:
+        nodes = {n: stage.end_node(n, seconds=0, rate=RATE, every_ms=100) for n in "ab"}
+        relay = relay_up(stage, dials="ab")
+        if came_up(what, stage, relay, nodes, 0):
+            before = {n: dict(p.last()) for n, p in nodes.items()}
+            time.sleep(4)  # past the doubts of a crossing
+            rep.ok(all(p.last()["lost"] == before[n]["lost"] and p.last()["links_lost"] == 0 for n, p in nodes.items()),
+                   f"{what}: nothing is lost afterwards", json.dumps([p.last() for p in nodes.values()]))
+    what = "a peer that is not there at the start"
+    with lab.Lab(BUILD) as stage:
+        relay = relay_up(stage, dials="ab")
+        nodes = {"a": stage.end_node("a", dials=False, seconds=0, rate=RATE, every_ms=100)}
+        time.sleep(5)
+        since = time.monotonic()
+        nodes["b"] = stage.end_node("b", dials=False, seconds=0, rate=RATE, every_ms=100)
+        came_up(what, stage, relay, nodes, since)
+    dead("a link that is cut for 9 s (dead after 5 s), they dial", False)
+    dead("a link that is cut for 9 s (dead after 5 s), we dial", True)
+
+
+CUT = "table netdev cut { chain o { type filter hook egress device \"eth0\" priority 0; drop; }; " \
+      "chain i { type filter hook ingress device \"eth0\" priority 0; drop; }; }"
+
+
+def dead(what, relay_dials):
+    with lab.Lab(BUILD) as stage:
+        relay = relay_up(stage, dials="ab" if relay_dials else "",
+                         extra_node="  link_dead_timeout_secs: 5\n  heartbeat_interval_secs: 1\n")
+        nodes = {n: stage.end_node(n, dials=not relay_dials, seconds=0, rate=RATE, dead_ms=5000, every_ms=100) for n in "ab"}
+        if not came_up(what, stage, relay, nodes, 0):
+            return
+        lab.sh("ip", "netns", "exec", stage.ns("a"), "nft", CUT)
+        time.sleep(9)
+        counters = (stage.show("counters") or {}).get("link") or {}
+        rep.ok(counters.get("link_dead") == 1 and len((stage.show("links") or {}).get("links") or []) == 1,
+               f"{what}: the relay has torn it down, the other one stays", json.dumps(counters))
+        lab.sh("ip", "netns", "exec", stage.ns("a"), "nft", "delete table netdev cut")
+        healed = time.monotonic()
+        back = lab.wait_for(lambda: flowing(nodes.values(), healed), 60)
+        rep.ok(back is not None, f"{what}: traffic is back" + (f" {back - 1:.1f} s after it was whole again" if back else ""),
+               json.dumps([p.last() for p in nodes.values()]), *logs(relay, *nodes.values()))
+        balanced(stage, what)
+
+
+def mtu():
+    what = "a port that carries less than the transport"
+    with lab.Lab(BUILD, mtu=1300) as stage:
+        relay = relay_up(stage, udp_mtu=1400)
+        nodes = {n: stage.end_node(n, seconds=2, rate=RATE, udp_mtu=1400) for n in "ab"}
+        rep.ok(lab.wait_for(lambda: running(*nodes.values()), UP) is not None, f"{what}: both links up",
+               *logs(relay, *nodes.values()))
+        seen = [p.get("mtu") for p in (stage.show("tree") or {}).get("peers") or []]
+        rep.ok(seen == [1272, 1272], f"{what}: the links are said to have what the port has: {seen}", *logs(relay))
 
 
 # --- strangers -----------------------------------------------------------------------------------------------------
@@ -460,7 +585,8 @@ def ports():
                    f"{what}: {'as a user' if as_user else 'as root'} on {device}: '{reason}'", p.child.returncode, *logs(p))
 
 
-CHECKS = {"ports": ports, "access": access, "config": config, "udp": udp, "recovery": recovery, "strangers": strangers, "chain": chain}
+CHECKS = {"ports": ports, "access": access, "config": config, "udp": udp, "recovery": recovery, "moves": moves, "again": again,
+          "mtu": mtu, "strangers": strangers, "chain": chain}
 
 
 def main():

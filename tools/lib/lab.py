@@ -243,7 +243,8 @@ class Lab:
 
     # --- the relay -------------------------------------------------------------------------------------------------
 
-    def relay_config(self, family=4, dials="", udp_mtu=1280, extra_node="", extra_dataplane="", frames=4096):
+    def relay_config(self, family=4, dials="", udp_mtu=1280, extra_node="", extra_dataplane="", frames=4096, extra_ports="",
+                     ipv6=False):
         peers = "".join(f"""
   - npub: "{NODES[n][1]}"
     alias: node-{n}
@@ -256,7 +257,7 @@ class Lab:
       device: "net_af_packet{i},iface=eth-{n},qdisc_bypass=1,blocksz=65536,framesz=2048,framecnt={frames}"
       mtu: {self.mtu}
       addresses: ["{RELAY[4][n]}/24", "{RELAY[6][n]}/64"]
-""" for i, n in enumerate("ab"))
+""" for i, n in enumerate("ab")) + extra_ports
         sleep = "  idle_sleep_us: 50\n" if self.other_cpus == [self.worker_cpu] else ""
         text = f"""# made for one run
 node:
@@ -266,7 +267,7 @@ node:
     socket_path: "{self.path('control.sock')}"
 {extra_node}transports:
   udp:
-    bind_addr: "{'0.0.0.0' if family == 4 else '[::]'}:2121"
+    bind_addr: "{'0.0.0.0' if family == 4 and not ipv6 else '[::]'}:2121"
     mtu: {udp_mtu}
 peers:{peers or ' []'}
 dataplane:
