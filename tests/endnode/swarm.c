@@ -147,6 +147,7 @@ static void dial(struct swarm_node *n, unsigned i, uint64_t now)
 	p.addrs[0] = swarm.to;
 	p.addrs[0].udp_port = (uint16_t)(p.addrs[0].udp_port + i);
 	n->began_us = now;
+	n->due_us = 0; /* now, whatever was planned */
 	if (sl_links_peer_configure(n->links, &p, now))
 		die("peer");
 }
