@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The real daemon, the real command line and real end nodes in network namespaces. Prints TAP.
 
-    smoke.py access | config | udp | recovery | moves | again | mtu | strangers | chain | access | ports
+    smoke.py access | config | udp | recovery | moves | again | mtu | soak | strangers | chain | access | ports
 
 Needs root except for config. SLUICE_BUILD names the build directory.
 """
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -335,8 +336,34 @@ def again():
         since = time.monotonic()
         nodes["b"] = stage.end_node("b", dials=False, seconds=0, rate=RATE, every_ms=100)
         came_up(what, stage, relay, nodes, since)
+    unresolved("a peer whose name is not known at the start")
     dead("a link that is cut for 9 s (dead after 5 s), they dial", False)
     dead("a link that is cut for 9 s (dead after 5 s), we dial", True)
+
+
+def unresolved(what):
+    with lab.Lab(BUILD) as stage:
+        folder = f"/etc/netns/{stage.ns('r')}"  # what ip netns exec lays over /etc
+        try:
+            os.makedirs(folder)
+            with open(f"{folder}/hosts", "w", encoding="utf-8") as f:
+                f.write("127.0.0.1 localhost\n")
+            path = stage.relay_config(dials="ab")
+            with open(path, encoding="utf-8") as f:
+                text = f.read().replace(f"{lab.ADDR[4]['b']}:2121", "node-b.test:2121")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            relay = stage.relay_of(path, "sluiced")
+            lab.wait_for(lambda: not relay.alive() or stage.show("status"), UP)
+            nodes = {n: stage.end_node(n, dials=False, seconds=0, rate=RATE, every_ms=100) for n in "ab"}
+            time.sleep(3)
+            peers = (stage.show("peers") or {}).get("peers") or []
+            rep.ok(sorted(p["state"] == "up" for p in peers) == [False, True], f"{what}: the other one is up", json.dumps(peers))
+            with open(f"{folder}/hosts", "a", encoding="utf-8") as f:
+                f.write(f"{lab.ADDR[4]['b']} node-b.test\n")
+            came_up(what, stage, relay, nodes, time.monotonic())
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 CUT = "table netdev cut { chain o { type filter hook egress device \"eth0\" priority 0; drop; }; " \
@@ -361,6 +388,23 @@ def dead(what, relay_dials):
         rep.ok(back is not None, f"{what}: traffic is back" + (f" {back - 1:.1f} s after it was whole again" if back else ""),
                json.dumps([p.last() for p in nodes.values()]), *logs(relay, *nodes.values()))
         balanced(stage, what)
+
+
+def soak():
+    """tools/run soak, short: loss on every way, rekeys by either side, and an account that comes out even."""
+    what = "2% loss and rekeys every 4 s"
+    r = subprocess.run([sys.executable, os.path.join(os.path.dirname(lab.__file__), "soak.py"), "--build", BUILD, "--minutes", "0.3",
+                        "--rate", str(RATE), "--rekey-s", "4", "--frames", "4096", "-j"], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100, check=False)
+    try:
+        result = json.loads(r.stdout)
+    except ValueError:
+        result = {}
+    rekeys = (result.get("rekeys") or {}).get("relay") or [0]
+    for name, d in (result.get("directions") or {}).items():
+        rep.ok(d["unexplained"] == 0 and d["lost"] > 0, f"{what}: {name}: {d['sent']} sent, {d['lost']} lost, all of them accounted for",
+               json.dumps(d))
+    rep.ok(result.get("whole") is True and min(rekeys) >= 2, f"{what}: no link down, rekeys {rekeys}", *r.stderr.splitlines()[-20:])
 
 
 def mtu():
@@ -586,7 +630,7 @@ def ports():
 
 
 CHECKS = {"ports": ports, "access": access, "config": config, "udp": udp, "recovery": recovery, "moves": moves, "again": again,
-          "mtu": mtu, "strangers": strangers, "chain": chain}
+          "mtu": mtu, "soak": soak, "strangers": strangers, "chain": chain}
 
 
 def main():
@@ -599,6 +643,9 @@ def main():
             rep.end()
     if name != "config" and os.geteuid() != 0:
         rep.skip(name, "needs root for network namespaces")
+        rep.end()
+    if name in ("again", "soak") and not shutil.which("nft"):
+        rep.skip(name, "nft is not installed")
         rep.end()
     lab.install()
     try:

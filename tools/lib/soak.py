@@ -125,7 +125,7 @@ def progress(t, nodes, before, wire, seen):
 
 def own(args):
     seconds = args.minutes * 60
-    with lab.Lab(os.path.join(ROOT, "build-release")) as stage:
+    with lab.Lab(args.build) as stage:
         wire = account.Wire(stage, args.size + account.OVERHEAD, args.loss)
         relay = stage.relay(nice=NICE, frames=args.frames, extra_dataplane="  idle_sleep_us: 20\n",
                             extra_node=f"  rekey:\n    after_secs: {args.rekey_s}\n")
@@ -177,6 +177,7 @@ def main():
     parser.add_argument("--their-rekey-s", type=int, default=36, help="with the reference: its node.rekey.after_secs (36)")
     parser.add_argument("--after-messages", type=int, default=1 << 40, metavar="N",
                         help="with the reference: its node.rekey.after_messages; FIPS's own default is 65536 (none)")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build-release"), help=argparse.SUPPRESS)
     parser.add_argument("-j", "--json", action="store_true", help="one JSON object at the end of standard output")
     args = parser.parse_args()
     for name, ours, theirs in (("rate", 50000, 2000), ("loss", 2, 0), ("rekey_s", 10, 36)):

@@ -147,7 +147,7 @@ def run(args, say):
     for var in ("SLUICE_FIPS_BIN", "SLUICE_FIPSCTL_BIN"):
         if not os.access(os.environ.get(var, ""), os.X_OK):
             raise Failed(f"{var} does not name the reference's program")
-    with lab.Lab(os.path.join(ROOT, "build-release")) as stage:
+    with lab.Lab(args.build) as stage:
         relay, nodes = start(stage, args, say)
         least = args.size + account.OVERHEAD_IPV6
         wire = account.Wire(stage, f"{least}-{least + account.COORDS}", 0)
