@@ -2,7 +2,8 @@
 #ifndef SL_LINK_INTERNAL_H
 #define SL_LINK_INTERNAL_H
 /*
- * What the files of the link state machines share; nobody else includes it.
+ * What the files of the link state machines share; nobody else includes it. Beside it: link_limits.h, the constants;
+ * link_tables.h, look-ups and pools; link_admission.h, budgets of msg1.
  *
  *	link.c            create, destroy, tick, what the operator sees
  *	link_tables.c     look-ups (by key, by address), the order of due times, pools of records
@@ -29,99 +30,12 @@
  *	           displaces a session that works: msg1 proves no freshness (link layer facts, 7.5,
  *	           9.5).
  */
+#include "link_admission.h"
+#include "link_limits.h"
+#include "link_tables.h"
 #include "sl_bucket.h"
 #include "sl_link.h"
 #include "sl_log.h"
-
-#define SL_DIALS_MAX 4u		  /* addresses of one peer dialled at once (facts, 12) */
-#define SL_CANDIDATES 4u	  /* of one peer: as many as a peer may dial us on */
-#define SL_DRAIN_US 10000000ull	  /* facts, 9.1 */
-#define SL_DAMPING_US 30000000ull /* facts, 9.1 */
-#define SL_REKEY_MIN_AGE_US                                                                        \
-	30000000ull /* younger, the reference takes no rekey: we neither (9.1) */
-#define SL_REKEY_MIN_GAP_US 35000000ull /* so we start none earlier (9.1, TRAP) */
-#define SL_REKEY_JITTER_S 15u
-#define SL_HANDOVER_US                                                                             \
-	2000000ull /* old session used at most so long beside an unconfirmed new one (9.3) */
-#define SL_ALIVE_US                                                                                \
-	2000000ull /* a link that received within this is not one that its peer has lost */
-#define SL_TWIN_US 2500000ull /* msg1 so close behind another: dials of one peer in parallel */
-#define SL_DOUBT_US                                                                                \
-	3000000ull /* after crossing dials, or a rekey not heard on: is the peer on the session that won? */
-#define SL_LINGER_US 5000000ull /* a candidate that lost */
-#define SL_RESCUE_US                                                                               \
-	5000000ull /* silence during our rekey after which msg2 is taken for lost (9.5) */
-#define SL_BEAT_US 1000000ull /* the protocol's tick (facts, 20) */
-#define SL_RETRIES_PER_S 16u  /* peering facts, 4 */
-/*
- * First flight. Gaps grow by half: 100, 150, 225, 337 ms after each other; the first is no less than a little over what
- * msg1 to msg2 took the last time. All peers share a pace. On 250 kbit/s a copy takes 5 ms.
- */
-#define SL_EARLY_GAP_US 100000u
-#define SL_EARLY_COPIES 4u
-#define SL_EARLY_RATE_PER_S 100
-#define SL_EARLY_BURST 32
-#define SL_EARLY_FRAMES 3u /* first frame on a link that we dialled, until the peer is heard */
-#define SL_REPEATS_FREE 16u /* copies of one msg1 that are answered at any pace: no curve operation, fewer bytes; then */
-#define SL_REPEAT_GAP_US 500000u /* one in so long */
-#define SL_REFUSED_US 30000000ull /* a msg1 that came to nothing is remembered so long */
-#define SL_REFUSED_SHORT_US 800000ull /* where the reason may be gone before an honest repetition comes */
-#define SL_PEERS_PER_TURN 256u
-/*
- * What one call of sl_links_tick() may take, in microseconds as estimated below (no clock here): the
- * rest stays due and the call says so. Timers and dials have budgets of their own, so a thousand
- * peers that wait to be dialled do not make a heartbeat late.
- */
-#define SL_TURN_TIMERS_US 2000
-#define SL_TURN_DIALS_US 1500
-#define SL_COST_DH_US 60      /* one multiplication of a point that is not the generator */
-#define SL_COST_MSG1_US 110   /* ephemeral key and es */
-#define SL_COST_PACKET_US 8   /* sealed, handed to the port */
-#define SL_COST_PEER_US 2
-#define SL_SEND_RETRY_MIN_US 50000ull /* a msg1 that could not be sent locally */
-#define SL_SEND_RETRY_MAX_US 1000000ull
-#define SL_ANSWERS_BURST 16
-#define SL_ANSWERS_PER_S 50
-#define SL_TRANSPORTS_MAX 256u
-#define SL_OWN_ADDRS_MAX 64u
-#define SL_REFUSED_ENTRIES 16u
-
-/* Intrusive chained hash. The node lies in its record. */
-struct map_node {
-	struct map_node *next;
-	uint64_t hash;
-};
-struct map {
-	struct map_node **buckets;
-	uint32_t mask;
-};
-int sl_map_init(struct map *m, uint32_t entries);
-void sl_map_fini(struct map *m);
-void sl_map_add(struct map *m, struct map_node *n, uint64_t hash);
-void sl_map_remove(struct map *m, struct map_node *n);
-/* First node with this hash, or the next one after n. */
-struct map_node *sl_map_first(const struct map *m, uint64_t hash);
-struct map_node *sl_map_next(const struct map_node *n);
-
-/* Records of one size that hold secrets: locked chunks, wiped when given back. */
-struct pool {
-	size_t size;
-	uint32_t per_chunk;
-	void *free;   /* linked through the records' first word */
-	void *chunks; /* likewise */
-};
-void sl_pool_init(struct pool *p, size_t size, uint32_t per_chunk);
-void sl_pool_fini(struct pool *p);
-void *sl_pool_get(struct pool *p); /* zeroed, or NULL */
-void sl_pool_put(struct pool *p, void *record);
-
-/* Where an address leads: in links->addrs while the peer is there or is dialled there. */
-struct addr_ref {
-	struct map_node node; /* first member */
-	struct sl_addr addr;
-	struct peer *peer;
-	bool filed;
-};
 
 /* One Noise session of a peer and what must be remembered with it. Empty: s NULL. */
 struct slot {
@@ -158,35 +72,6 @@ struct attempt {
 	struct sl_bucket answers; /* msg2 that may be looked at: each costs two curve operations */
 	struct sl_noise_initiator noise;
 	uint8_t msg1[SL_MSG1_PACKET_BYTES];
-};
-
-/*
- * Strangers: what admission.c remembers of them. All tables are direct mapped by a keyed hash: the last
- * one that came has the row, so none can be filled up.
- */
-#define SL_PREFIX_ROWS 1024u
-#define SL_CALLER_ROWS 16384u
-#define SL_HOME_ROWS 4096u
-#define SL_REFUSED_ROWS 4096u
-struct prefix_row { /* an IPv4 /24, an IPv6 /48, an Ethernet port */
-	uint64_t hash;
-	struct sl_bucket bucket;
-};
-struct caller_row { /* a msg1 that found no room: these bytes from this address */
-	uint64_t hash, since_us;
-};
-struct refused_row { /* a msg1 that opened, or did not, and came to nothing */
-	uint64_t hash, until_us;
-	uint32_t peer_id; /* whose link was too young for it, SL_PEER_NONE: another reason */
-};
-struct admission {
-	struct sl_bucket first, returning; /* halves of node.rate_limit's strangers */
-	struct sl_bucket home;		   /* what all homes together have besides */
-	double reserve;	      /* tokens of `returning` that first msg1 leave alone */
-	double prefix_burst, prefix_rate_per_s;
-	struct prefix_row *prefixes, *homes; /* homes: prefixes that a peer has been at, or is configured at */
-	struct caller_row *callers;
-	struct refused_row *refused;
 };
 
 struct peer_totals { /* of sessions that are gone, since the link came up */
@@ -305,27 +190,11 @@ struct sl_links {
 	uint8_t *frame; /* one packet being sealed */
 };
 
-#define SL_FRAME_MAX 9216u
-#define SL_ANSWERED_ENTRIES 4096u
-
 static inline void
 count(struct sl_links *l, enum sl_link_counter c)
 {
 	l->counters[c]++;
 }
-
-/* --- link_tables.c --- */
-uint64_t sl_links_hash_addr16(const struct sl_links *l, const struct sl_node_addr *a);
-/* Room for so many peers, so that filing one cannot fail. */
-int sl_due_reserve(struct sl_links *l, uint32_t peers);
-void sl_due_file(struct sl_links *l, struct peer *p, uint64_t due_us); /* UINT64_MAX takes it out */
-void sl_due_remove(struct sl_links *l, struct peer *p);
-void sl_addr_ref_file(
-	struct sl_links *l, struct addr_ref *r, struct peer *p, const struct sl_addr *addr);
-void sl_addr_ref_remove(struct sl_links *l, struct addr_ref *r);
-/* The first of maybe several peers at this address. */
-struct addr_ref *sl_addr_ref_find(const struct sl_links *l, const struct sl_addr *addr);
-struct addr_ref *sl_addr_ref_next(struct addr_ref *r);
 
 /* --- peer.c --- */
 struct peer *sl_peer_find(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES]);
@@ -365,24 +234,6 @@ void sl_peer_dial_round(struct sl_links *l, struct peer *p, uint64_t now_us);
 void sl_peer_dial_failed(struct sl_links *l, struct peer *p, const char *why, uint64_t now_us);
 void sl_peer_redial_after_loss(struct sl_links *l, struct peer *p, uint64_t now_us);
 void sl_peer_dial_done(struct peer *p); /* a link is up: no retry is open any more */
-
-/* --- admission.c --- */
-int sl_admission_init(struct sl_links *l, uint64_t now_us);
-void sl_admission_fini(struct sl_links *l);
-/* Takes from the strangers' budget for a msg1 from there. False: counted, no word to anyone. opened: it is a stranger's, so it
- * has nothing at a home. */
-bool sl_stranger_admit(
-	struct sl_links *l, const struct sl_addr *from, const uint8_t *packet, bool opened, uint64_t now_us);
-/* A peer is at this address, or may be: its prefix is a home from now on. */
-void sl_home_note(struct sl_links *l, const struct sl_addr *at, uint64_t now_us);
-/* This msg1 came to nothing. young: the peer whose link was too young for it, or NULL. */
-void sl_refusal_note(
-	struct sl_links *l, const uint8_t *packet, const struct peer *young, uint64_t for_us, uint64_t now_us);
-/* The same bytes again, and nothing has changed: counted, no curve operation. */
-bool sl_refused_before(struct sl_links *l, const uint8_t *packet, uint64_t now_us);
-/* The budget that all linked peers share, for as many as there are now. */
-void sl_established_size(struct sl_links *l, uint64_t now_us);
-uint64_t sl_msg1_hash(const struct sl_links *l, const uint8_t *packet);
 
 /* --- handshake_dial.c --- */
 int sl_attempt_start(struct sl_links *l, struct peer *p, const struct sl_addr *addr, bool rekey,
