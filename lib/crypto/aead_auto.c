@@ -18,7 +18,7 @@ struct rule {
 
 /*
  * The last rule has the fewest packets. From any_from on it wins whatever they are; below, only
- * when they are of about one length (half of what they would be, were all as long as the longest):
+ * when they are of about one length (three quarters of what they would be, were all as long as the longest):
  * one long packet among short ones keeps one lane busy.
  */
 struct wide {
@@ -121,7 +121,7 @@ struct shape {
 
 static bool shape_wins(const struct wide *w, struct shape s, unsigned n)
 {
-	if (2 * s.total < s.longest * n)
+	if (4 * s.total < 3 * s.longest * n)
 		return false;
 	for (unsigned i = 0; i < w->rule_count; i++)
 		if (n >= w->rules[i].packets && s.longest <= w->rules[i].text_max)
@@ -162,9 +162,12 @@ static unsigned open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n
 	return ctx->narrow->open(ctx->narrow_ctx, ops, n);
 }
 
+/* Transit sets up everything twice: it needs a few packets more. */
+#define TRANSIT_FROM 6u
+
 static unsigned open_lead(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
-	if (WIDE_WINS_(ctx, ops, n))
+	if (n >= TRANSIT_FROM && WIDE_WINS_(ctx, ops, n))
 		return sl_aead_open_lead(ctx->wide->backend, ctx->wide_ctx, ops, n);
 	return sl_aead_open_lead(ctx->narrow, ctx->narrow_ctx, ops, n);
 }
@@ -179,7 +182,7 @@ static void open_rest(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned 
 
 static unsigned reseal(struct sl_aead_ctx *ctx, struct sl_aead_reop *ops, unsigned n)
 {
-	if (WIDE_WINS_(ctx, ops, n))
+	if (n >= TRANSIT_FROM && WIDE_WINS_(ctx, ops, n))
 		return sl_aead_reseal(ctx->wide->backend, ctx->wide_ctx, ops, n);
 	return sl_aead_reseal(ctx->narrow, ctx->narrow_ctx, ops, n);
 }

@@ -23,11 +23,11 @@ static void chunk_init(
 
 	c->ops = ops;
 	c->n = n;
-	c->groups = n / CHACHA_LANES;
 	c->all_good = true;
 	c->pooled = false;
 	memset(c->good, true, sizeof(c->good));
 	arrange(c, cover);
+	count_groups(c);
 	set_spans(c, cover);
 	groups_init(c);
 }

@@ -157,6 +157,24 @@ static void arrange(struct chunk *c, enum cover cover)
 		c->order[i] = (uint16_t)i;
 }
 
+/*
+ * How many groups. The last one may have lanes without a packet: with few of those it is cheaper
+ * than the pool, whose lanes get their keys one by one. The longer the packets, the less that counts.
+ */
+static void count_groups(struct chunk *c)
+{
+	uint32_t left = c->n % CHACHA_LANES, first = c->n - left;
+
+	c->groups = c->n / CHACHA_LANES;
+	if (left < 8 || (left < 13 && at_position(c, first)->text_len > 512))
+		return;
+	c->groups++;
+	for (uint32_t i = c->n; i < c->groups * CHACHA_LANES; i++) {
+		c->order[i] = c->order[first];
+		c->good[i] = false;
+	}
+}
+
 static inline void set_span(
 	struct chunk *c, uint32_t position, const struct sl_aead_op *op, enum cover cover)
 {
@@ -176,7 +194,7 @@ static inline void set_span(
 static void set_spans(struct chunk *c, enum cover cover)
 {
 	if (!c->even) {
-		for (uint32_t i = 0; i < c->n; i++)
+		for (uint32_t i = 0; i < c->n || i < c->groups * CHACHA_LANES; i++)
 			set_span(c, i, at_position(c, i), cover);
 		return;
 	}
@@ -251,7 +269,7 @@ static void group_masks(struct chunk *c, struct group *g, uint32_t first)
 	bool dead = false;
 	uint64_t all = UINT64_MAX;
 
-	if (c->even && c->all_good && c->end[first] % 64 == 0) {
+	if (c->even && c->all_good && first + CHACHA_LANES <= c->n && c->end[first] % 64 == 0) {
 		g->blocks = c->blocks[first];
 		g->masked = UINT32_MAX;
 		return;
@@ -291,7 +309,7 @@ static void pool_init(struct chunk *c)
 
 	c->pieces = 0;
 	c->unit = c->units = 0;
-	if (c->even && c->n % CHACHA_LANES == 0)
+	if (c->even && c->groups * CHACHA_LANES >= c->n)
 		return;
 	for (uint32_t i = 0; i < c->n; i++) {
 		uint32_t g = i / CHACHA_LANES, from = g < c->groups ? c->grouped[g].blocks : 0;
