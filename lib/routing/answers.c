@@ -11,7 +11,7 @@
 #include "router.h"
 
 #define CREDIT_PER_US 50	   /* units: a fifth of a core */
-#define CREDIT_MOST (8ll << 20)	   /* 100,000 decisions in one go */
+#define CREDIT_MOST (32ll << 20)	   /* 128,000 decisions in one go */
 #define CREDIT_WAIT_US 1000
 #define SLICE (64u << 10)
 #define AGE_SLICE 1024u
@@ -252,7 +252,7 @@ static bool stands(struct sl_router *r, const struct sl_fib_body *b, uint32_t id
 
 		if (!newer(c->epoch, seen))
 			break;
-		(*units)++;
+		*units += 5;
 		if (k->rule != SL_COORD_NO_ROUTE && k->peer == c->peer_id) {
 			if (!choice_stands(r, id, p, c->path))
 				return false;

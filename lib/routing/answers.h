@@ -18,12 +18,12 @@
  *
  * Going through them is bounded twice: a slice a turn of control, and credit that grows with time,
  * so that a storm of changes makes answers later, not control slower. Work is counted in units of
- * about 4 ns: one for a compare, SL_ANSWER_DECISION for a decision.
+ * about 4 ns: five for a compare, SL_ANSWER_DECISION for a decision, as they are when memory is cold.
  */
 #include "coords.h"
 
 #define SL_ANSWER_CHANGES 64
-#define SL_ANSWER_DECISION 64u
+#define SL_ANSWER_DECISION 256u
 #define SL_ANSWER_AGE_US 5000000u
 
 struct sl_router;

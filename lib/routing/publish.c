@@ -365,15 +365,13 @@ void sl_publish_unload(struct sl_router *r)
 
 void sl_router_settle(struct sl_router *r)
 {
-	uint64_t at, answers_at;
+	uint64_t at;
 
 	if (r->now_us >= sl_publish_due(r))
 		(void)sl_publish(r); /* out of memory: still due, tried at the next tick */
-	answers_at = sl_answers_work(r, SETTLE_UNITS);
+	r->answers_us = sl_answers_work(r, SETTLE_UNITS);
 	sl_limbo_flush(&r->limbo);
 	at = sl_publish_due(r);
-	if (answers_at < at)
-		at = answers_at;
 	if (r->coords.count && r->expiry_us < at)
 		at = r->expiry_us;
 	if (at < r->due_us)

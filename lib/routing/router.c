@@ -497,8 +497,11 @@ uint64_t sl_router_tick(struct sl_router *r, uint64_t now_us)
 	uint64_t next, at;
 
 	r->now_us = now_us;
+	/* Apart from the rest, which looks at every peer: going through the answers takes many turns. */
+	if (now_us >= r->answers_us)
+		r->answers_us = sl_answers_work(r, 0);
 	if (now_us < r->due_us)
-		return r->due_us;
+		return r->due_us < r->answers_us ? r->due_us : r->answers_us;
 	r->scan_us = now_us;
 	next = sl_tree_tick(r);
 	at = sl_filter_tick(r);
@@ -509,10 +512,8 @@ uint64_t sl_router_tick(struct sl_router *r, uint64_t now_us)
 	next = at < next ? at : next;
 	at = sl_answers_age(r);
 	next = at < next ? at : next;
-	at = sl_answers_work(r, 0);
-	next = at < next ? at : next;
 	/* What the ticks woke was theirs, and is in `next`. */
 	r->due_us = next;
 	sl_router_settle(r);
-	return r->due_us;
+	return r->due_us < r->answers_us ? r->due_us : r->answers_us;
 }

@@ -162,7 +162,8 @@ struct sl_router {
 	uint16_t *dirty_columns; /* [max_peers] */
 	uint32_t dirty_column_count;
 	uint64_t published_us;
-	uint64_t due_us;  /* a tick before this has nothing to do */
+	uint64_t due_us;  /* a tick before this has nothing to do, but perhaps answers */
+	uint64_t answers_us;
 	uint64_t scan_us; /* last tick that looked at all peers */
 	uint32_t epoch;
 	bool congested;

@@ -405,7 +405,7 @@ SL_TEST(fib, hop_cache_oracle)
 			unsigned changes = 1 + (unsigned)(sl_test_rand() % 3);
 
 			if (sl_test_rand() % 40 == 0)
-				changes = 40 + (unsigned)(sl_test_rand() % 120);
+				changes = 200 + (unsigned)(sl_test_rand() % 200);
 			for (unsigned tries = 0; tries < changes; tries++) {
 				change(w);
 				w->f->now_us += sl_test_rand() % 200;

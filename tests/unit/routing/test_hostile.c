@@ -249,6 +249,43 @@ SL_TEST(hostile, storm_of_changing_filters)
 	rig_fini(&rig);
 }
 
+/* The same with the coordinate cache full: each snapshot has control look at all of them, within its credit. */
+SL_TEST(hostile, storm_of_changing_filters_with_a_full_cache)
+{
+	uint8_t msg[SL_FILTER_MSG_BYTES], bits[SL_FILTER_BYTES];
+	struct sl_router *r;
+	struct rig rig;
+	size_t before;
+
+	rig_init(&rig);
+	r = rig.f->r;
+	for (unsigned i = 0; i < r->coords.capacity; i++) {
+		struct sl_node_addr wire[3] = {{{0}}, *sl_identity_addr(i % 2 ? rig.hostile : rig.honest), fake_addr(0)};
+
+		sl_test_rand_bytes(wire[0].bytes, 16);
+		SL_EXPECT_EQ(sl_coords_insert(&r->coords, &wire[0], wire[0].bytes, 3, 0,
+				     (uint32_t)(rig.f->now_us / 1000000)),
+			0);
+	}
+	sl_router_settle(r);
+	for (unsigned i = 0; i < 1000 && r->coords.undecided_count; i++)
+		(void)sl_router_tick(r, rig.f->now_us += 100);
+	SL_EXPECT_EQ(r->coords.undecided_count, 0);
+	before = memory();
+	for (unsigned i = 0; i < 20000; i++) {
+		memset(bits, 0, sizeof(bits));
+		sl_test_rand_bytes(bits + i % 64 * 16, 128 / 8);
+		sl_filter_announce_build(msg, 1 + i, bits);
+		strike(&rig, msg, sizeof(msg));
+	}
+	/* Behind it may be, but not by more than its credit makes up for in a second. */
+	for (unsigned i = 0; i < 1000 && r->answers.left; i++)
+		(void)sl_router_tick(r, rig.f->now_us += 1000);
+	SL_EXPECT_EQ(r->answers.left, 0);
+	expect_bounded(&rig, "changing filters, full cache", before);
+	rig_fini(&rig);
+}
+
 SL_TEST(hostile, storm_of_valid_announces)
 {
 	enum { MESSAGES = 2000 };
