@@ -39,6 +39,7 @@ struct sim_options {
 	uint32_t coords; /* capacity of a node's coordinate cache */
 	bool kill_root;
 	bool star; /* node 0 has a wire to every other one, and its processor time is watched */
+	bool no_again;		/* announces that were lost are not sent again early */
 	uint64_t root_doubt_us; /* UINT64_MAX = the default */
 };
 
@@ -93,10 +94,12 @@ struct sim_pair {
 	bool show;	 /* data shows coordinates */
 	bool fresh;	 /* its next event is a turn, not a time-out */
 	bool repeated;	 /* something had to be sent again */
+	bool anew;	 /* told that the path is broken: from the lookup on */
 	uint32_t serial; /* of the message under way */
 	uint64_t due_us;
 	struct sim_pair *next; /* of the same source */
 	uint64_t start_us, found_us, done_us;
+	uint64_t told_us; /* last error signal that was heeded */
 	struct sl_node_addr coords[SL_PATH_MAX + 1]; /* of `to`, as the lookup found them */
 	uint16_t coords_count;
 	/* The message under way: who has forwarded it. */
@@ -162,6 +165,11 @@ struct sim_agreement {
  * carries a link.
  */
 void sim_agree(struct sim *s, struct sim_agreement *a);
+/*
+ * Links (one way each) whose far end does not hold the filter that the near end would send it now:
+ * none left means that filters have gone up and down the tree.
+ */
+uint32_t sim_filters_stale(struct sim *s);
 struct sim_filters {
 	uint32_t links, none, full; /* directed tree links; without a filter; above the cap */
 	double mean_fill, max_fill; /* of the filters that came over tree links, share of bits */

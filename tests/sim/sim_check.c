@@ -120,6 +120,29 @@ void sim_agree(struct sim *s, struct sim_agreement *a)
 
 /* --- filters --- */
 
+uint32_t sim_filters_stale(struct sim *s)
+{
+	uint8_t bits[SL_FILTER_BYTES];
+	uint32_t stale = 0;
+
+	for (uint32_t i = 0; i < s->o.nodes; i++) {
+		struct sim_node *n = &s->nodes[i];
+
+		for (uint32_t k = 0; !n->dead && k < n->router->active_count; k++) {
+			const struct sl_route_peer *to = n->router->active[k], *back;
+			uint32_t peer = n->neighbour[to->id];
+
+			if (peer == SIM_NOBODY || s->nodes[peer].dead)
+				continue;
+			back = sl_router_peer_by_addr(s->nodes[peer].router, addr_of(s, i));
+			sl_filter_outgoing(n->router, to, bits);
+			stale += !back || !back->has_filter ||
+				 memcmp(back->filter, bits, sizeof(bits)) != 0;
+		}
+	}
+	return stale;
+}
+
 /* Is `node` in the subtree of `top`: does its path to the root pass there? */
 static bool below(const struct sim *s, uint32_t node, uint32_t top)
 {

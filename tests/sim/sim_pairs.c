@@ -12,9 +12,11 @@
  * random order, of a random source of its component. So no target is asked for twice within two
  * seconds, which relays would not forward (routing facts, 11.3, step 8).
  *
- * What does not arrive is repeated after 1, 2, 4 ... s: a set-up or its acknowledgement from the
- * set-up on, data with both coordinates (as a session does that is told they are missing), and
- * every second time all from the lookup on. What a session's own cryptography would add is left
+ * An error signal is heeded as a session does (routing facts, 9.6), once in two seconds: coordinates
+ * are shown, or looked up anew when the path is broken, and the message goes again after 200 ms, the
+ * least that TCP waits. What vanishes without a word is repeated after 1.5, 3, 6 ... s: a set-up or
+ * its acknowledgement from the set-up on, data with both coordinates, and every second time all from
+ * the lookup on; five times a step. What a session's own cryptography would add is left
  * out; relays see the same bytes.
  */
 #include "sim.h"
@@ -24,7 +26,7 @@
 #define MAGIC 0x73696d21u
 #define TRAILER_BYTES 12 /* magic, pair, serial: the end of each of our payloads */
 #define ATTEMPTS 6
-#define ROUND_US (2500 * SIM_MS)
+#define ROUND_US (2300 * SIM_MS)
 #define PAYLOAD_MAX (64 + 2 * (2 + (SL_PATH_MAX + 1) * SL_NODE_ADDR_BYTES) + TRAILER_BYTES)
 
 static const struct sl_node_addr *addr_of(const struct sim *s, uint32_t node)
@@ -147,7 +149,11 @@ void sim_pair_event(struct sim *s, uint32_t pair)
 	}
 	if (p->fresh) {
 		p->fresh = false;
-		say(s, p);
+		if (p->anew)
+			look_up(s, p);
+		else
+			say(s, p);
+		p->anew = false;
 		return;
 	}
 	if (p->attempt && getenv("SL_SIM_TRACE"))
@@ -175,6 +181,7 @@ void sim_pair_event(struct sim *s, uint32_t pair)
 static void turn(struct sim *s, struct sim_pair *p, enum sim_pair_state state)
 {
 	p->state = (uint8_t)state;
+	p->attempt = 0;
 	p->fresh = true;
 	p->show = false;
 	pair_due(s, p, 0);
@@ -218,6 +225,28 @@ void sim_pair_forwarded(struct sim_node *n, const uint8_t *msg, size_t len)
 	p->hops++;
 }
 
+/* An error signal for one of our messages. */
+static void told(struct sim_node *n, const struct sl_signal *signal)
+{
+	struct sim *s = n->sim;
+
+	s->signals[signal->type & 3]++;
+	for (uint32_t i = 0; i < s->pair_count; i++) {
+		struct sim_pair *p = &s->pairs[i];
+		bool there = p->state == PAIR_SETUP || p->state == PAIR_DATA;
+		uint32_t speaker = there ? p->from : p->to, other = there ? p->to : p->from;
+
+		if (p->state < PAIR_SETUP || p->state > PAIR_REPLY || p->fresh ||
+			speaker != n->index || !sl_node_addr_equal(&signal->dest, addr_of(s, other)) ||
+			(p->told_us && s->now_us - p->told_us < 2 * SIM_S))
+			continue;
+		p->told_us = s->now_us;
+		p->repeated = p->fresh = p->show = true;
+		p->anew = there && signal->type == SL_SIGNAL_PATH_BROKEN;
+		pair_due(s, p, 200 * SIM_MS);
+	}
+}
+
 void sim_pair_local(struct sim_node *n, const uint8_t *msg, size_t len)
 {
 	struct sim_pair *p = pair_of(n, msg, len);
@@ -227,7 +256,7 @@ void sim_pair_local(struct sim_node *n, const uint8_t *msg, size_t len)
 	if (!p) {
 		if (len > SL_DATAGRAM_PAYLOAD && sl_signal_parse(&signal, msg + SL_DATAGRAM_PAYLOAD,
 							 len - SL_DATAGRAM_PAYLOAD) == 0)
-			s->signals[signal.type & 3]++;
+			told(n, &signal);
 		return;
 	}
 	if (p->fresh)

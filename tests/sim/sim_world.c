@@ -210,7 +210,8 @@ static void on_metrics(void *arg, uint32_t id, const struct sl_link_metrics *m)
 {
 	struct sim_node *n = arg;
 	struct sl_router_metrics r = {
-		.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx};
+		.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx,
+		.covered_us = m->covered_us, .missing = m->missing};
 
 	sl_router_peer_metrics(n->router, id, &r, n->sim->now_us);
 }
@@ -263,6 +264,7 @@ static void node_start(struct sim_node *n)
 	rc.coord_size = n->sim->o.coords;
 	if (n->sim->o.root_doubt_us != UINT64_MAX)
 		rc.root_doubt_us = n->sim->o.root_doubt_us;
+	rc.announce_again = !n->sim->o.no_again;
 	rc.seed = n->sim->o.seed | 1;
 	n->router = must(sl_router_create(&rc, n->identity, &rs, START_UNIX_S, n->sim->now_us));
 	n->table = must(sl_session_table_create(&tc));

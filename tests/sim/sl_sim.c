@@ -29,7 +29,7 @@ static void say(const char *fmt, ...)
 /* One phase that begins with an event and ends with delivery. */
 struct phase {
 	const char *name;
-	bool converged, good;
+	bool converged, filters_current, good;
 	double links_s, root_s, converged_s; /* after the event */
 	double bound_s;			     /* by the protocol's timers */
 	double disturbed_s; /* of the settling time: somebody's coordinates were not current */
@@ -105,14 +105,13 @@ static void converge(struct sim *s, struct phase *p, uint64_t start_us, double l
 	p->agreement = a;
 }
 
-/* Up and down the tree once, each level at the pace of the filters' debounce. */
+/* Until every filter is what its sender would send now; a minute at most. */
 static void settle(struct sim *s, struct phase *p, uint64_t start_us)
 {
-	uint64_t level_us = 500 * SIM_MS + 2 * s->o.delay_us + s->o.jitter_us;
-	uint64_t for_us = 2 * p->agreement.depth * level_us + 2 * SIM_S;
+	uint64_t limit_us = s->now_us + 60 * SIM_S;
 	struct sim_agreement a;
 
-	for (for_us -= for_us % STEP_US; for_us; for_us -= STEP_US) {
+	while (!(p->filters_current = sim_filters_stale(s) == 0) && s->now_us < limit_us) {
 		run(s, STEP_US);
 		sim_agree(s, &a);
 		p->disturbed_s += a.all ? 0 : STEP_US / 1e6;
@@ -135,6 +134,7 @@ static void phase_print(const struct sim *s, const struct phase *p)
 			p->agreement.wrong_root, p->agreement.wrong_coords,
 			p->agreement.stale_peers, p->agreement.dead_peers,
 			p->agreement.links_missing / 2);
+	say("  filters current %s %.1f s\n", p->filters_current ? "after" : "NOT EVEN after", p->settled_s);
 	say("  tree: %u component(s), depth %u, mean %.1f; somebody not current for %.1f s of the "
 	    "settling time\n",
 		s->components, p->agreement.depth, p->agreement.mean_depth, p->disturbed_s);
@@ -177,7 +177,7 @@ static void phase_print(const struct sim *s, const struct phase *p)
  * links known dead).
  */
 static void phase_run(
-	struct sim *s, struct phase *p, uint64_t start_us, double limit_s, double dead_s)
+	struct sim *s, struct phase *p, uint64_t start_us, double limit_s, bool dead)
 {
 	uint64_t before[SL_ROUTE_COUNTER_COUNT], events = s->events, packets = s->packets;
 	double cpu_s = run_s;
@@ -195,14 +195,16 @@ static void phase_run(
 	p->packets = s->packets - packets;
 	/* Nodes that die: a minute, the dead timeout in it. Else a second a level after the links
 	 * are up. */
-	p->bound_s = dead_s > 0 ? 60 : p->agreement.depth + p->links_s;
+	p->bound_s = dead ? 60 : p->agreement.depth + p->links_s;
 	sim_route_counters(s, before);
 	sim_deliver(s, &p->delivery);
 	sim_route_counters(s, p->sessions);
 	for (unsigned i = 0; i < SL_ROUTE_COUNTER_COUNT; i++)
 		p->sessions[i] -= before[i];
 	p->delivering_s = since(s, start_us);
+	/* That minute is for the sessions too, where nothing is lost on the wires. */
 	p->good = p->converged && p->converged_s <= p->bound_s &&
+		  (!dead || s->o.loss > 0 || p->delivering_s <= p->bound_s) &&
 		  p->delivery.delivered == p->delivery.pairs && !p->delivery.looped;
 	phase_print(s, p);
 }
@@ -276,11 +278,11 @@ static void json_phase(const struct phase *p)
 
 	printf(",\"%s\":{\"good\":%s,\"converged\":%s,\"converged_s\":%.1f,\"bound_s\":%.1f,"
 	       "\"links_s\":%.1f,"
-	       "\"root_s\":%.1f,\"depth\":%u,\"mean_depth\":%.2f,\"disturbed_s\":%.1f,"
+	       "\"root_s\":%.1f,\"filters_current\":%s,\"depth\":%u,\"mean_depth\":%.2f,\"disturbed_s\":%.1f,"
 	       "\"announces\":%llu,"
 	       "\"filters\":%llu,\"parent_switches\":%llu,\"loop_drops\":%llu,",
 		p->name, p->good ? "true" : "false", p->converged ? "true" : "false",
-		p->converged_s, p->bound_s, p->links_s, p->root_s, p->agreement.depth,
+		p->converged_s, p->bound_s, p->links_s, p->root_s, p->filters_current ? "true" : "false", p->agreement.depth,
 		p->agreement.mean_depth, p->disturbed_s,
 		(unsigned long long)p->route[SL_ROUTE_TREE_TX],
 		(unsigned long long)p->route[SL_ROUTE_FILTER_TX],
@@ -356,6 +358,8 @@ static void usage(FILE *to)
 		    "  --kill-root      the root dies with them, or alone\n"
 		    "  --root-doubt S   sl_router_config.root_doubt_us; 0 = as the plain rules "
 		    "have it\n"
+		    "  --no-again       announces that were lost are not sent again early: the "
+		    "plain rules\n"
 		    "  --coords N       capacity of a node's coordinate cache (8192)\n"
 		    "  -j, --json       one JSON object on standard output    -q  no progress\n");
 }
@@ -377,7 +381,8 @@ static void options(struct sim_options *o, int argc, char **argv)
 		RATE,
 		COORDS,
 		ROOT,
-		DOUBT
+		DOUBT,
+		NO_AGAIN
 	};
 	static const struct option longs[] = {{"nodes", 1, NULL, NODES},
 		{"degree", 1, NULL, DEGREE}, {"seed", 1, NULL, SEED}, {"pairs", 1, NULL, PAIRS},
@@ -385,7 +390,7 @@ static void options(struct sim_options *o, int argc, char **argv)
 		{"loss", 1, NULL, LOSS}, {"duplicate", 1, NULL, DUPLICATE}, {"kill", 1, NULL, KILL},
 		{"partition", 1, NULL, PARTITION}, {"steady", 1, NULL, STEADY},
 		{"rate", 1, NULL, RATE}, {"coords", 1, NULL, COORDS}, {"kill-root", 0, NULL, ROOT},
-		{"root-doubt", 1, NULL, DOUBT}, {"json", 0, NULL, 'j'}, {"help", 0, NULL, 'h'},
+		{"root-doubt", 1, NULL, DOUBT}, {"no-again", 0, NULL, NO_AGAIN}, {"json", 0, NULL, 'j'}, {"help", 0, NULL, 'h'},
 		{0}};
 	int c;
 
@@ -434,6 +439,9 @@ static void options(struct sim_options *o, int argc, char **argv)
 			break;
 		case DOUBT:
 			o->root_doubt_us = (uint64_t)(v * 1e6);
+			break;
+		case NO_AGAIN:
+			o->no_again = true;
 			break;
 		case ROOT:
 			o->kill_root = true;
@@ -487,7 +495,7 @@ int main(int argc, char **argv)
 		o.nodes, o.degree, (unsigned long long)o.seed, (double)o.delay_us / 1e3,
 		(double)o.jitter_us / 1e3, o.loss, o.duplicate);
 	s = sim_create(&o);
-	phase_run(s, &phases[0], s->now_us, 300, 0);
+	phase_run(s, &phases[0], s->now_us, 300, false);
 	if (o.steady_s)
 		steady_run(s, &quiet_time);
 	if (o.kill_percent > 0 || o.kill_root) {
@@ -496,8 +504,7 @@ int main(int argc, char **argv)
 		p->name = "kill";
 		event_us = s->now_us;
 		kill_some(s);
-		/* The dead timeout, seen at most a tick later. */
-		phase_run(s, p, event_us, 120, 31);
+		phase_run(s, p, event_us, 120, true);
 	}
 	if (o.partition_s) {
 		uint8_t *side = calloc(o.nodes, 1);
@@ -506,13 +513,13 @@ int main(int argc, char **argv)
 		p->name = "part";
 		event_us = s->now_us;
 		part(s, side);
-		phase_run(s, p, event_us, o.partition_s, 31);
+		phase_run(s, p, event_us, o.partition_s, true);
 		while (since(s, event_us) < o.partition_s)
 			run(s, SIM_S);
 		h->name = "heal";
 		event_us = s->now_us;
 		sim_cut(s, side, false);
-		phase_run(s, h, event_us, 600, 0);
+		phase_run(s, h, event_us, 600, false);
 		free(side);
 	}
 	for (unsigned i = 0; i < count; i++)
