@@ -88,7 +88,8 @@ links_metrics(void *arg, uint32_t peer_id, const struct sl_link_metrics *m)
 {
 	struct sl_daemon *d = arg;
 	struct sl_router_metrics r = {
-		.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx};
+		.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx,
+		.covered_us = m->covered_us, .missing = m->missing};
 
 	if (d->peer_up[peer_id])
 		sl_router_peer_metrics(d->router, peer_id, &r, now(d));

@@ -124,6 +124,8 @@ sl_metrics_fill(struct sl_link_metrics *out, const struct sl_mmp_metrics *m)
 	out->loss = m->loss;
 	out->jitter_us = m->jitter_us;
 	out->goodput_bytes_per_s = m->goodput_bytes_per_s;
+	out->covered_us = 0;
+	out->missing = 0;
 }
 
 void
@@ -133,6 +135,7 @@ sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on, co
 	struct sl_receiver_report rr;
 	struct sl_link_metrics out;
 	struct sl_session *s;
+	uint64_t other[3];
 
 	count(l, SL_LINK_REPORT_RX);
 	p->last_report_us = now_us;
@@ -143,6 +146,7 @@ sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on, co
 		return;
 	}
 	s = p->current.s;
+	others(p, &other[0], &other[1], &p->metrics.sent_before, &other[2]);
 	/* A report on the session before speaks of its counters and its clock (15.7, TRAP). */
 	if (on != &p->current || !sl_mmp_on_report(&p->metrics, &rr, now_us - s->origin_us, now_us,
 					 sl_nonce_used(&s->tx_counter), &s->mmp)) {
@@ -150,6 +154,13 @@ sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on, co
 		return;
 	}
 	sl_metrics_fill(&out, &p->metrics);
+	/* The echo is the timestamp of the last frame it has, cut down to a millisecond. */
+	out.missing = p->metrics.missing;
+	if (p->metrics.missing_known && rr.echo_ts_ms) {
+		out.covered_us = s->origin_us + rr.echo_ts_ms * UINT64_C(1000) + 999;
+		if (out.covered_us > now_us)
+			out.covered_us = now_us;
+	}
 	if (l->sink.metrics)
 		l->sink.metrics(l->sink.arg, p->id, &out);
 }

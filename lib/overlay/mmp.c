@@ -224,6 +224,26 @@ forward_update(struct sl_mmp_metrics *m, const struct sl_receiver_report *r, boo
 	m->has_loss_base = ours;
 }
 
+/*
+ * What is missing, told at once, unlike loss: a frame that was only overtaken counts too, and is taken back by the
+ * next report. Over all sessions of the link, as the sum that the peer reports.
+ */
+static void
+missing_update(struct sl_mmp_metrics *m, const struct sl_receiver_report *r, bool ours)
+{
+	const uint64_t sent = m->sent_before + r->highest_counter + 1;
+	const int64_t gap = (int64_t)(sent - r->total_frames);
+
+	m->missing_known = ours;
+	m->missing = 0;
+	if (!ours)
+		return;
+	if (gap > m->gap)
+		m->missing = sent > m->gap_sent ? ratio((uint64_t)(gap - m->gap), sent - m->gap_sent) : 1;
+	m->gap = gap;
+	m->gap_sent = sent;
+}
+
 bool
 sl_mmp_on_report(struct sl_mmp_metrics *m, const struct sl_receiver_report *report,
 	uint64_t inner_now_us, uint64_t now_us, uint64_t tx_next, const struct sl_mmp_rx *rx)
@@ -239,6 +259,7 @@ sl_mmp_on_report(struct sl_mmp_metrics *m, const struct sl_receiver_report *repo
 	if (accepted) {
 		rtt_update(m, report, inner_now_us);
 		m->jitter_us = report->jitter_us;
+		missing_update(m, report, ours);
 		if (m->has_base) {
 			forward_update(m, report, ours);
 			goodput_update(

@@ -58,6 +58,10 @@ struct sl_link_metrics {
 	double loss;		   /* of the latest interval */
 	uint32_t jitter_us;
 	double goodput_bytes_per_s;
+	/* The report accounts for everything sent until covered_us (0 = not known); this share of what was sent since the
+	 * one before is missing in it, overtaken frames too. */
+	uint64_t covered_us;
+	double missing;
 };
 
 enum sl_down_reason {

@@ -139,6 +139,13 @@ struct sl_mmp_metrics {
 	bool has_loss_base;
 	uint32_t base_ce, base_reordered;
 	uint64_t reverse_highest, reverse_frames;
+
+	/* Of what we sent since the report before, the share that the peer has not got (yet). */
+	double missing;
+	bool missing_known;	/* not from a report that speaks of another session */
+	uint64_t sent_before;	/* the caller's: frames sent on the link's other sessions */
+	int64_t gap;		/* frames missing in all, in the latest report */
+	uint64_t gap_sent;	/* of so many sent */
 };
 void sl_mmp_metrics_init(struct sl_mmp_metrics *m);
 /* The link has made another session current: SRTT, ETX, reverse delivery and goodput stay (15.7). */

@@ -187,6 +187,9 @@ static void send_filter(struct sl_router *r, struct sl_route_peer *p, const uint
 	sl_route_count(r, rc ? SL_ROUTE_FILTER_SEND_FAILED : SL_ROUTE_FILTER_TX);
 	if (rc)
 		return;
+	if (!p->filter_sent || memcmp(p->sent, bits, SL_FILTER_BYTES) != 0)
+		sl_again_new(&p->filter_again);
+	sl_again_sent(&p->filter_again, r->now_us);
 	p->filter_sent = true;
 	p->filter_sequence_tx = r->filter_sequence;
 	memcpy(p->sent, bits, SL_FILTER_BYTES);

@@ -170,8 +170,24 @@ uint32_t sl_lookup_fan_out(struct sl_router *r, const struct sl_route_peer *from
 	return sent;
 }
 
+/*
+ * What the limiter goes by. The plain rule lets one lookup a target pass in two seconds, whoever
+ * asks: whatever many ask for cannot be found, and one that fails is in the way of the next. Here
+ * those who ask fall into eight classes by chance, and one of each passes: four a second at most.
+ */
+#define ASKER_CLASSES 8
+
+static struct sl_node_addr limited(const struct sl_router *r, const struct sl_lookup_request *q)
+{
+	struct sl_node_addr key = q->target;
+
+	key.bytes[0] ^= (uint8_t)(sl_node_hash(q->origin.bytes, r->key) % ASKER_CLASSES);
+	return key;
+}
+
 static void relay(struct sl_router *r, struct sl_route_peer *p, struct sl_lookup_request *q)
 {
+	const struct sl_node_addr key = limited(r, q);
 	size_t len;
 
 	if (!q->ttl) {
@@ -179,7 +195,7 @@ static void relay(struct sl_router *r, struct sl_route_peer *p, struct sl_lookup
 		return;
 	}
 	/* The limiter is stamped only when there is somebody to send to. */
-	if (!sl_stamps_free(&r->lookup_stamps, r, &q->target, r->config.lookup_forward_min_us)) {
+	if (!sl_stamps_free(&r->lookup_stamps, r, &key, r->config.lookup_forward_min_us)) {
 		sl_route_count(r, SL_ROUTE_LOOKUP_LIMITED);
 		return;
 	}
@@ -189,7 +205,7 @@ static void relay(struct sl_router *r, struct sl_route_peer *p, struct sl_lookup
 		sl_route_count(r, SL_ROUTE_LOOKUP_NO_PEER);
 		return;
 	}
-	(void)sl_stamps_take(&r->lookup_stamps, r, &q->target, r->config.lookup_forward_min_us);
+	(void)sl_stamps_take(&r->lookup_stamps, r, &key, r->config.lookup_forward_min_us);
 	if (sl_lookup_fan_out(r, p, q, r->scratch, len, false))
 		sl_route_count(r, SL_ROUTE_LOOKUP_FORWARDED);
 }

@@ -32,6 +32,7 @@ void sl_router_config_default(struct sl_router_config *c)
 		.ecn_loss = 0.05,
 		.ecn_etx = 3.0,
 		.filter_refresh_us = 60000000,
+		.announce_again = true,
 		.publish_interval_us = 5000,
 		.root_doubt_us = 3000000,
 	};
@@ -430,6 +431,7 @@ void sl_router_peer_metrics(
 	sl_publish_peer(r, p);
 	if (first)
 		sl_tree_first_measure(r);
+	sl_again_report(r, p, m->covered_us, m->missing);
 	sl_router_settle(r);
 }
 

@@ -5,6 +5,8 @@
  * What the files of control's side share: the router's state, cut by file.
  *
  *	tree.c		declarations in and out, parent selection
+ *	doubt.c		who is believed about a root that was withdrawn
+ *	again.c		announces that may have been lost are sent again
  *	announce.c	FilterAnnounce in and out, what is merged for whom
  *	publish.c	snapshots for the workers
  *	answers.c	next hops decided ahead, for each known destination
@@ -36,6 +38,15 @@ struct sl_route_path {
 	struct sl_node_addr at[] __attribute__((aligned(8)));
 };
 
+/* again.c: the latest announce of a kind to a peer, while it is not known to have arrived. */
+struct sl_again {
+	uint64_t us;	/* when it was sent */
+	double chance;	/* that every copy of it was lost */
+	uint8_t copies; /* sent after the first */
+	bool open;	/* no report accounts for it yet */
+	bool due;	/* the next one sent is a copy */
+};
+
 struct sl_route_peer {
 	uint32_t id;
 	uint32_t place; /* in sl_router.active */
@@ -57,7 +68,8 @@ struct sl_route_peer {
 	struct sl_bucket tree_bucket;
 	/* announces to it */
 	bool announce_pending, announced;
-	uint64_t announced_us;
+	uint64_t announced_us, announced_sequence;
+	struct sl_again tree_again;
 
 	/* announce.c: its filter, and ours to it */
 	bool has_filter;
@@ -70,6 +82,7 @@ struct sl_route_peer {
 	bool filter_sent, filter_tried;
 	uint64_t filter_us; /* last send */
 	uint64_t filter_sequence_tx;
+	struct sl_again filter_again;
 	uint64_t filter_checked; /* sl_router.merge_version that sent[] was compared with */
 	uint8_t sent[SL_FILTER_BYTES];
 
@@ -102,12 +115,14 @@ struct sl_tree {
 	uint64_t flap_window_us, dampened_until_us;
 	bool evaluated;
 	uint64_t evaluated_us; /* last periodic pass */
-	/* W7: a root that has been withdrawn, and the depth from which on nobody is believed about
-	 * it. */
-	struct sl_node_addr doubted;
-	uint16_t doubt_depth;
-	uint64_t doubt_until_us, doubt_hold_us; /* 0 = never yet; the length of the latest one */
-	bool doubt_over;			/* its end has been acted upon */
+	/* W7: the shortest path lately, to which root, until when; a root that was withdrawn, and the
+	 * length of path from which on nobody is believed about it. */
+	struct sl_node_addr near_root, doubted;
+	uint16_t near_len, doubt_len;
+	uint64_t near_us;
+	uint64_t doubt_us, doubt_until_us; /* since, and for the longest of paths; 0 = never yet */
+	uint64_t doubt_look_us;		   /* when somebody will be believed again; 0 = nobody is in doubt */
+	uint8_t doubt_again;		   /* it lasts 2^n times as long */
 };
 
 /* datagram.c, lookup.c: when something was last done for an address; bounded, the oldest of a set
@@ -267,6 +282,26 @@ void sl_tree_limit_changed(struct sl_router *r);
 uint32_t sl_tree_path_limit(const struct sl_router *r);
 void sl_tree_first_measure(struct sl_router *r);
 uint64_t sl_tree_tick(struct sl_router *r);
+
+/* doubt.c: W7 */
+/* Around a change of our coordinates: how close we are to the root is remembered. */
+void sl_doubt_before(struct sl_router *r);
+void sl_doubt_after(struct sl_router *r);
+/* Our parent has lost this root, to which our path had so many entries. */
+void sl_doubt(struct sl_router *r, const struct sl_node_addr *root, uint16_t len);
+/* Until when a peer with a path is not believed; 0 = it is. */
+uint64_t sl_doubtful_until(const struct sl_router *r, const struct sl_route_peer *p);
+/* When somebody will be believed again, and whether that has come since it was asked. */
+uint64_t sl_doubt_next(struct sl_router *r);
+bool sl_doubt_over(const struct sl_router *r);
+
+/* again.c */
+/* It was sent; as a copy if `due` says so. What it says is new: no copy. */
+void sl_again_sent(struct sl_again *a, uint64_t now_us);
+void sl_again_new(struct sl_again *a);
+/* A report of p's: what we sent until covered_us is in its numbers, that share of the latest is missing. */
+void sl_again_report(
+	struct sl_router *r, struct sl_route_peer *p, uint64_t covered_us, double missing);
 
 /* announce.c */
 void sl_filter_message(

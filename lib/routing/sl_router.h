@@ -39,6 +39,7 @@ struct sl_router_config {
 	double ecn_loss, ecn_etx;
 	/* Ours, no FIPS key: */
 	uint64_t filter_refresh_us;   /* the filter again to each peer, changed or not; 0 = never (what was lost stays lost) */
+	bool announce_again;	      /* what a peer's reports show as perhaps lost is sent again early; false = plain rules */
 	uint64_t publish_interval_us; /* least time between two snapshots for the workers */
 	uint64_t root_doubt_us;	      /* + 1 s a level: a withdrawn root is believed only of closer peers; 0 = plain rules (W7) */
 	uint64_t first_sequence;      /* of both kinds of announce; 0 = from the wall clock */
@@ -79,6 +80,10 @@ struct sl_router_metrics {
 	bool measured;
 	double cost; /* etx * (1 + srtt_ms / 100) */
 	double loss, etx; /* of the latest interval */
+	/* Everything sent until then is in the numbers of the peer's report, and so much of what was sent since the
+	 * report before it is missing there (0 .. 1). 0 = not known. */
+	uint64_t covered_us;
+	double missing;
 };
 void sl_router_peer_metrics(struct sl_router *r, uint32_t peer_id, const struct sl_router_metrics *m, uint64_t now_us);
 /* Local congestion since the last sample (missed, no-buffer and own ring drops rose). */
@@ -160,6 +165,7 @@ enum sl_route_counter {
 	X(TREE_WRONG_SENDER, "tree_wrong_sender") X(TREE_BAD_SIGNATURE, "tree_bad_signature")                          \
 	X(TREE_BAD_SEMANTICS, "tree_bad_semantics") X(TREE_STALE, "tree_stale")                              \
 	X(TREE_TOO_LONG, "tree_too_long") X(TREE_TOO_DEEP, "tree_too_deep") X(TREE_LIMITED, "tree_limited") X(TREE_SEND_FAILED, "tree_send_failed")      \
+	X(TREE_AGAIN, "tree_again") X(FILTER_AGAIN, "filter_again")                                                    \
 	X(FLAP_DAMPENED, "flap_dampened") X(PARENT_SWITCH, "parent_switch")      \
 	X(SELF_ROOT, "self_root") X(LOOP_DROP, "loop_drop") X(ROOT_DOUBTED, "root_doubted")                            \
 	X(FILTER_RX, "filter_rx") X(FILTER_TX, "filter_tx") X(FILTER_MALFORMED, "filter_malformed")                    \

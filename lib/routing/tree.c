@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The spanning tree: routing facts, sections 2, 4 and 5, with remedies W2 and W5 of section 17, and
- * one of our own (W7) for roots that vanish.
+ * The spanning tree: routing facts, sections 2, 4 and 5, with remedies W2 and W5 of section 17. For
+ * roots that vanish see doubt.c, for announces that are lost again.c.
  */
 #include "router.h"
 #include "../crypto/sl_hash.h"
@@ -44,6 +44,7 @@ static void recompute(struct sl_router *r)
 	uint16_t old_len = t->len;
 
 	memcpy(old, t->path, old_len * sizeof(old[0]));
+	sl_doubt_before(r);
 	if (!sl_node_same(&t->parent, &t->self)) {
 		p = sl_router_peer_by_addr(r, &t->parent);
 		if (!p || !p->has_tree)
@@ -63,6 +64,7 @@ static void recompute(struct sl_router *r)
 	}
 	t->path[t->len - 1] = t->self;
 	t->root = t->path[0];
+	sl_doubt_after(r);
 	t->is_signed = false; /* signed when it is first sent, after all this */
 	if (t->len != old_len || memcmp(old, t->path, old_len * sizeof(old[0])) != 0) {
 		r->own_path_dirty = true;
@@ -127,11 +129,15 @@ void sl_tree_announce_to(struct sl_router *r, struct sl_route_peer *p)
 	len = sl_tree_announce_build(r->scratch, SL_SCRATCH_BYTES, &a);
 	p->announced = true;
 	p->announced_us = r->now_us;
-	/* Nothing tells us of a lost announce, but a refused one is tried again after the interval.
-	 */
+	if (p->announced_sequence != t->sequence)
+		sl_again_new(&p->tree_again);
+	p->announced_sequence = t->sequence;
+	/* A refused one is tried again after the interval; for a lost one see again.c. */
 	p->announce_pending = sl_router_send(r, p, r->scratch, len, 0) != 0;
 	if (p->announce_pending)
 		sl_router_wake(r);
+	else
+		sl_again_sent(&p->tree_again, r->now_us);
 	sl_route_count(r, p->announce_pending ? SL_ROUTE_TREE_SEND_FAILED : SL_ROUTE_TREE_TX);
 }
 
@@ -151,67 +157,6 @@ static bool suppressed(const struct sl_router *r)
 		    r->now_us - t->stamped_us < r->config.hold_down_us;
 
 	return held || (t->dampened_set && r->now_us < t->dampened_until_us);
-}
-
-/*
- * W7. When the root dies, the plain rules make everyone look for another way to it, and everyone is
- * offered what others believed a moment ago: paths to the dead root grow by a hop a round until
- * their announces fit no packet any more, and then stay for ever. So news that a root is gone goes
- * before rumours that it is not: when our parent was the root and is lost, or our parent withdraws
- * the root (or runs through us all at once), only peers that are closer to that root than we were
- * are believed about it, for some seconds. A peer that is closer cannot have it from us or from
- * anybody below us, so the withdrawal passes down the tree level by level and nothing comes back
- * up. If the root lives after all, a longer way to it is taken when the doubt is over:
- * root_doubt_us, in which all of its neighbours miss it, and a second a level of the deepest path
- * in sight, in which the news passes. A doubt that returns within a minute lasts twice as long.
- */
-#define DOUBT_LEVEL_US 1000000
-#define DOUBT_MEMORY_US 60000000
-#define DOUBT_MOST_US 60000000
-
-static uint64_t doubt_length_us(const struct sl_router *r)
-{
-	uint32_t levels = r->tree.len;
-
-	for (uint32_t i = 0; i < r->active_count; i++)
-		if (r->active[i]->has_tree && r->active[i]->path_len > levels)
-			levels = r->active[i]->path_len;
-	return r->config.root_doubt_us + levels * (uint64_t)DOUBT_LEVEL_US;
-}
-
-static void doubt(struct sl_router *r, const struct sl_node_addr *root, uint16_t depth)
-{
-	struct sl_tree *t = &r->tree;
-	bool same = sl_node_same(&t->doubted, root) && t->doubt_hold_us;
-
-	if (!r->config.root_doubt_us)
-		return;
-	if (same && r->now_us < t->doubt_until_us) {
-		/* The same wave. */
-		if (depth < t->doubt_depth)
-			t->doubt_depth = depth;
-		return;
-	}
-	if (same && r->now_us - t->doubt_until_us < DOUBT_MEMORY_US)
-		t->doubt_hold_us *= 2;
-	else
-		t->doubt_hold_us = doubt_length_us(r);
-	if (t->doubt_hold_us > DOUBT_MOST_US)
-		t->doubt_hold_us = DOUBT_MOST_US;
-	t->doubted = *root;
-	t->doubt_depth = depth;
-	t->doubt_until_us = r->now_us + t->doubt_hold_us;
-	t->doubt_over = false;
-	sl_route_count(r, SL_ROUTE_ROOT_DOUBTED);
-	sl_router_wake(r);
-}
-
-static bool doubtful(const struct sl_router *r, const struct sl_route_peer *p)
-{
-	const struct sl_tree *t = &r->tree;
-
-	return r->now_us < t->doubt_until_us && p->path_len > t->doubt_depth &&
-	       sl_node_same(&p->path[0], &t->doubted);
 }
 
 /*
@@ -243,7 +188,7 @@ uint32_t sl_tree_path_limit(const struct sl_router *r)
 /* Could we stand below this peer, and should we believe it? */
 static bool usable(const struct sl_router *r, const struct sl_route_peer *p, uint32_t limit)
 {
-	return p->has_tree && !p->has_self && p->path_len < limit && !doubtful(r, p);
+	return p->has_tree && !p->has_self && p->path_len < limit && !sl_doubtful_until(r, p);
 }
 
 /*
@@ -444,7 +389,7 @@ void sl_tree_peer_gone(struct sl_router *r, bool was_parent)
 		return;
 	/* It was the root itself: what the others say of it is older than this. */
 	if (r->tree.len == 2)
-		doubt(r, &r->tree.root, 1);
+		sl_doubt(r, &r->tree.root, 2);
 	e = sl_tree_evaluate(r);
 	if (e.target)
 		switch_to(r, e.target);
@@ -579,7 +524,7 @@ static bool store(struct sl_router *r, struct sl_route_peer *p, const struct sl_
 void sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announce *a)
 {
 	const struct sl_node_addr root = r->tree.root;
-	const uint16_t depth = (uint16_t)(r->tree.len - 1);
+	const uint16_t len = r->tree.len;
 	bool blocked;
 
 	if (!store(r, p, a))
@@ -588,7 +533,7 @@ void sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct s
 	if (p->path_len >= path_limit(r))
 		sl_route_count(r, SL_ROUTE_TREE_TOO_DEEP);
 	if (sl_tree_is_parent(r, p) && (blocked || addr_cmp(&p->path[0], &root) > 0))
-		doubt(r, &root, depth);
+		sl_doubt(r, &root, len);
 	/* It follows a larger root than we do: tell it of ours. */
 	if (addr_cmp(&p->path[0], &r->tree.root) > 0)
 		sl_tree_announce_to(r, p);
@@ -643,9 +588,16 @@ static uint64_t periodic(struct sl_router *r)
 	return t->evaluated_us + r->config.reeval_interval_us;
 }
 
+static uint64_t doubt_tick(struct sl_router *r)
+{
+	if (sl_doubt_over(r))
+		(void)reconsider(r);
+	return sl_doubt_next(r);
+}
+
 uint64_t sl_tree_tick(struct sl_router *r)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t next;
 
 	for (uint32_t i = 0; i < r->active_count; i++) {
 		struct sl_route_peer *p = r->active[i];
@@ -653,13 +605,7 @@ uint64_t sl_tree_tick(struct sl_router *r)
 		if (p->announce_pending)
 			sl_tree_announce_to(r, p);
 	}
-	if (r->tree.doubt_until_us && r->now_us >= r->tree.doubt_until_us && !r->tree.doubt_over) {
-		r->tree.doubt_over = true;
-		(void)reconsider(r);
-	}
-	if (r->now_us < r->tree.doubt_until_us)
-		next = earlier(next, r->tree.doubt_until_us);
-	next = earlier(next, periodic(r));
+	next = earlier(doubt_tick(r), periodic(r));
 	for (uint32_t i = 0; i < r->active_count; i++) {
 		struct sl_route_peer *p = r->active[i];
 

@@ -115,7 +115,8 @@ static void links_metrics(void *arg, uint32_t peer_id, const struct sl_link_metr
 {
 	struct node *n = arg;
 	struct sl_router_metrics r = {
-		.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx};
+		.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx,
+		.covered_us = m->covered_us, .missing = m->missing};
 
 	sl_router_peer_metrics(n->router, peer_id, &r, n->now_ns / 1000);
 }

@@ -372,6 +372,31 @@ SL_TEST(lookup, limits)
 	fake_destroy(f);
 }
 
+/*
+ * A target that many ask for. By the plain rule one of them is heard in two seconds; here some are, a
+ * bounded number, and nobody twice.
+ */
+SL_TEST(lookup, a_target_that_many_ask_for)
+{
+	struct fake *f = crossing();
+	uint64_t *c = f->r->counters, first = 0;
+	uint8_t msg[256];
+
+	fake_filter(f, 2, 1, 0x50);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < 100; i++)
+			sl_router_message(f->r, 1, msg,
+				request(msg, 1 + 100 * round + i, 0x50, 0x80 + i, 64), f->now_us);
+		if (!round)
+			first = c[SL_ROUTE_LOOKUP_FORWARDED];
+	}
+	SL_EXPECT_GT(first, 2);
+	SL_EXPECT_LE(first, 8);
+	SL_EXPECT_EQ(c[SL_ROUTE_LOOKUP_FORWARDED], first);
+	SL_EXPECT_EQ(c[SL_ROUTE_LOOKUP_LIMITED], 200 - first);
+	fake_destroy(f);
+}
+
 SL_TEST(lookup, flood_of_fresh_ids_leaves_room_for_others)
 {
 	struct fake *f = crossing();
