@@ -4,7 +4,8 @@
 
 Five network namespaces, each node linked by veth pairs with its neighbours only, in a chain or in a ring. One of them is
 ours, in the middle or at the edge; the other four are the reference's. Each node's own command line must tell the same
-tree; a lookup crosses three hops; the root is killed; a parent is lost under pings.
+tree; a lookup crosses three hops; the root is killed; a parent is lost under pings; and, in a layout of two ways to the
+root, the wire to our parent becomes slow, so that we take the other one, under pings.
 
 SLUICE_FIPS_BIN, SLUICE_FIPSCTL_BIN, SLUICED, SLUICECTL as for interop.py. Needs root. One line a check (TAP).
 With --relay reference a node of the reference stands in our place: the baseline.
@@ -72,27 +73,43 @@ for _n in "cd":
 
 
 class Mesh(interop.Lab):
-    """Namespaces n0 .. n4 and a veth pair for each wire; nodes are known by letter."""
+    """A namespace for each node and a veth pair for each wire; nodes are known by letter. Wires in `slow` run through
+    one more namespace, x, where slow_wire.py delays them."""
 
-    def __init__(self, order, ring):  # pylint: disable=super-init-not-called
+    def __init__(self, order, wires, slow=()):  # pylint: disable=super-init-not-called
         self.id = f"{os.getpid() % 100000:05d}"
         self.dir = tempfile.mkdtemp(prefix="sluice-mesh-")
         self.procs = {}
         self.order = order
-        self.wires = list(zip(order, order[1:])) + ([(order[-1], order[0])] if ring else [])
+        self.wires = wires
+        self.slow = slow
         atexit.register(self.close)
-        for n in order:
+        for n in order + ("x" if slow else ""):
             sh("ip", "netns", "add", self.ns(n))
             self.ip(n, "link", "set", "lo", "up")
-        for i, (x, y) in enumerate(self.wires):
-            near, far = f"v{i}{self.id}", f"w{i}{self.id}"
-            sh("ip", "link", "add", near, "type", "veth", "peer", "name", far)
-            for end, (n, dev) in enumerate(((x, near), (y, far))):
-                sh("ip", "link", "set", dev, "netns", self.ns(n), "name", f"eth{i}")
-                self.ip(n, "link", "set", f"eth{i}", "address", f"02:00:00:00:{i:02x}:{end:02x}")
-                sh("ip", "netns", "exec", self.ns(n), "ethtool", "-K", f"eth{i}", "tx", "off", "tso", "off", "gso", "off",
-                   "gro", "off", quiet=True)
-                self.ip(n, "link", "set", f"eth{i}", "up")
+        for i, pair in enumerate(self.wires):
+            if pair not in slow:
+                self.wire(i, ((pair[0], f"eth{i}"), (pair[1], f"eth{i}")))
+                continue
+            for end in range(2):
+                self.wire(i, (("x", f"mid{i}{end}"), (pair[end], f"eth{i}")), end)
+            self.set_delay(i, 0)
+            self.start("x", f"slow-{i}", os.path.join(os.path.dirname(os.path.abspath(__file__)), "slow_wire.py"),
+                       f"mid{i}0", f"mid{i}1", self.path(f"delay-{i}"))
+
+    def wire(self, i, ends, which=0):
+        near, far = f"v{i}{which}{self.id}", f"w{i}{which}{self.id}"
+        sh("ip", "link", "add", near, "type", "veth", "peer", "name", far)
+        for end, ((n, name), dev) in enumerate(zip(ends, (near, far))):
+            sh("ip", "link", "set", dev, "netns", self.ns(n), "name", name)
+            self.ip(n, "link", "set", name, "address", f"02:00:00:{which:02x}:{i:02x}:{end:02x}")
+            sh("ip", "netns", "exec", self.ns(n), "ethtool", "-K", name, "tx", "off", "tso", "off", "gso", "off",
+               "gro", "off", quiet=True)
+            self.ip(n, "link", "set", name, "up")
+
+    def set_delay(self, i, ms):
+        with open(self.path(f"delay-{i}"), "w", encoding="ascii") as f:
+            f.write(str(ms))
 
     def wire_ends(self, n):
         """(wire, my address, the other's address, the other node) of each wire of n."""
@@ -108,7 +125,7 @@ class Mesh(interop.Lab):
 
     def close(self):
         self.stop_all()
-        for n in self.order:
+        for n in self.order + ("x" if self.slow else ""):
             subprocess.run(["ip", "netns", "del", self.ns(n)], capture_output=True, check=False)
         shutil.rmtree(self.dir, ignore_errors=True)
 
@@ -123,6 +140,8 @@ def peers_of(mesh, n):
 def start(mesh, n, ours):
     socket = mesh.path(f"fips-{n}.sock")
     head = f'node:\n  identity:\n    nsec: "{SECRETS[n]}"\n  control:\n    socket_path: "{socket}"\n'
+    if mesh.slow:  # a change of parent within seconds, by the keys that all nodes have
+        head += "  tree:\n    hold_down_secs: 2\n    reeval_interval_secs: 5\n"
     if ours:
         ports = "".join(f"    - name: port-{i}\n      device: \"net_af_packet{i},iface=eth{i},qdisc_bypass=1\"\n"
                         f"      addresses: [\"{mine}/24\"]\n" for i, mine, _, _ in mesh.wire_ends(n))
@@ -140,9 +159,10 @@ def start(mesh, n, ours):
 class Place:
     """A layout with ours (or the baseline's node) in it, all started."""
 
-    def __init__(self, rep, kind, name, order, ring):
+    def __init__(self, rep, kind, name, order, ring, slow=()):
         self.rep, self.kind, self.name, self.ring = rep, kind, name, ring
-        self.mesh = Mesh(order, ring)
+        wires = list(zip(order, order[1:])) + ([(order[-1], order[0])] if ring is True else [])
+        self.mesh = Mesh(order, wires if isinstance(ring, bool) else ring, slow)
         self.alive = list(order)
         for n in order:
             start(self.mesh, n, self.is_ours(n))
@@ -308,6 +328,55 @@ def parent_switch(place, ends, baseline):
     return lost
 
 
+# c is the root; r is between c and b, with two ways to c, one over a and one over d.
+DIAMOND = [("c", "a"), ("c", "d"), ("a", "r"), ("d", "r"), ("r", "b")]
+
+
+def slow_parent(rep, kind):
+    """200 pings between b and c while r's wire to its parent becomes slow and r takes the other one. How many were lost;
+    None if r did not change its parent."""
+    who = "ours" if kind == "sluice" else "the reference"
+    place = Place(rep, kind, f"two ways to the root, {who} between them", "cadrb", DIAMOND, [("a", "r"), ("d", "r")])
+    try:
+        if not place.wait_agreed("one tree", 60):
+            return None
+        mesh, me = place.mesh, {own_addr(t): n for n, t in place.trees().items()}
+        if not place.check(know(mesh, "b", "c"), "b finds c by a lookup"):
+            return None
+        # Quiet links measure each other a few times first.
+        time.sleep(5)
+        old = me[coords(place.show("r", "tree"))[1]]
+        result = []
+        thread = threading.Thread(target=lambda: result.append(pings(mesh, "b", "c", 200, 0.15)))
+        thread.start()
+        time.sleep(2)
+        mesh.set_delay(DIAMOND.index((old, "r")), 150)
+        took = wait_for("another parent", 25, lambda: me.get(coords(place.show("r", "tree"))[1]) not in (old, None))
+        thread.join()
+        lost = 200 - max(result[0], 0) if result else 200
+        print(f"# {place.name}: {lost} of 200 pings lost; " + ("no change of parent" if took is None else
+              f"from {old} to the other parent {took:.1f} s after the wire became slow"), flush=True)
+        place.check(took is not None, "a slow parent is left for a fast one")
+        place.wait_agreed("after the change", 30)
+        return None if took is None else lost
+    finally:
+        place.close()
+
+
+def slow_parents(rep, kind, times):
+    """Ours and the reference in our place, in turns."""
+    lost = {"reference": [], "sluice": []}
+    for _ in range(times):
+        for k in ("reference", "sluice") if kind == "sluice" else ("reference",):
+            lost[k].append(slow_parent(rep, k))
+    print("# pings lost of 200 during a change of parent: " +
+          "; ".join(f"{'ours' if k == 'sluice' else k} {v}" for k, v in lost.items() if v), flush=True)
+    if kind == "sluice":
+        good = None not in lost["reference"] + lost["sluice"] and sum(lost["sluice"]) <= sum(lost["reference"])
+        rep.ok(good, f"change of parent: ours lost {sum(x or 0 for x in lost['sluice'])} of {200 * times} pings, the "
+               f"reference in our place {sum(x or 0 for x in lost['reference'])}")
+
+
 # Order along the chain or ring, and whose pings cross it. r is ours; c has the smallest address.
 LAYOUTS = {
     "chain, ours in the middle": ("acrdb", False, "ab"),
@@ -333,13 +402,16 @@ def missing_tools(args):
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--relay", choices=("sluice", "reference"), default="sluice")
-    ap.add_argument("--layout", choices=LAYOUTS, action="append")
+    ap.add_argument("--layout", choices=[*LAYOUTS, "two ways"], action="append")
+    ap.add_argument("--times", type=int, default=1, help="of the layout with two ways to the root, each")
     args = ap.parse_args()
     rep = Report()
     missing = missing_tools(args)
-    for name in args.layout or LAYOUTS:
+    for name in args.layout or [*LAYOUTS, "two ways"]:
         if missing:
             rep.skip(name, missing)
+        elif name == "two ways":
+            slow_parents(rep, args.relay, args.times)
         else:
             run_layout(rep, args.relay, name, *LAYOUTS[name])
     rep.end()
