@@ -156,11 +156,12 @@ def traffic(family, relay_dials):
         whole(what, "A", "B", ends["a"], ends["b"])
         whole(what, "B", "A", ends["b"], ends["a"])
         if not relay_dials:
-            # The first hello is given to the links before they have a key; what is sent later does not overtake it.
+            # The first hello is given to the links before they have a key; what is sent later, the announce of the link that
+            # has come up, does not overtake it and so waits behind it.
             waited = [(e or {}).get("counters", {}) for e in ends.values()]
-            rep.ok(all(c.get("waited", 0) == 1 and not c.get("waited_dropped") for c in waited) and
+            rep.ok(all(c.get("waited", 0) >= 1 and not c.get("waited_dropped") for c in waited) and
                    not any(e["reordered"] for e in ends.values()),
-                   f"{what}: a frame waited for the key of each link and went out in its turn", json.dumps(waited))
+                   f"{what}: frames waited for the key of each link and went out in their turn", json.dumps(waited))
         page = balanced(stage, what)
         drops = {k: v for k, v in (page.get("drops") or {}).items() if v}
         print(f"# drops: {drops}", flush=True)
