@@ -412,7 +412,7 @@ eth_padding(struct bench *t)
 static void
 eth_length(struct bench *t)
 {
-	t->frame[15]++;
+	sl_put16(t->frame + 15, (uint16_t)(sl_get16(t->frame + 15) + 1));
 }
 static void
 eth_type(struct bench *t)
