@@ -39,7 +39,7 @@ struct sl_router_config {
 	double ecn_loss, ecn_etx;
 	/* Ours, no FIPS key: */
 	uint64_t filter_refresh_us;   /* the filter again to each peer, changed or not; 0 = never (what was lost stays lost) */
-	bool announce_again;	      /* what a peer's reports show as perhaps lost is sent again early; false = plain rules */
+	bool announce_again;	      /* what may be lost goes again early; false = plain rules */
 	uint64_t publish_interval_us; /* least time between two snapshots for the workers */
 	uint64_t root_doubt_us;	      /* + 1 s a level: a withdrawn root is believed only of closer peers; 0 = plain rules (W7) */
 	uint64_t first_sequence;      /* of both kinds of announce; 0 = from the wall clock */
