@@ -274,6 +274,8 @@ main(int argc, char **argv)
 				if (!narrow_too || l == 0)
 					rc = print_row(out, json, &on);
 			}
+	fprintf(out, "kbit/s: of the path, 0 = any; off, on: without and with first flight; median, p95: s from the dial until both\n"
+		"sides have the link; packets: of both sides, mean a dial\n");
 	if (json && !rc)
 		printf("]}\n");
 	return rc ? 1 : 0;

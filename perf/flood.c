@@ -512,6 +512,8 @@ main(int argc, char **argv)
 					print_json(comma, f, loads[l], s, &r);
 				comma = ", ";
 			}
+	fprintf(out, "flood/s: msg1 of keys nobody knows a second, from everywhere or one prefix; frames, lost: of links that are up; rekeys (fail): done, not in time;\n"
+		"newcomers: honest nodes that got a link; median, p95, worst: s until they had it\n");
 	if (json && !rc)
 		printf("]}\n");
 	return rc ? 1 : 0;

@@ -610,9 +610,7 @@ def ports():
         away_and_back(stage, relay, nodes, "interface removed",
                       lambda: lab.sh("ip", "-n", stage.ns("r"), "link", "del", "eth-b"),
                       lambda: stage.veth("b"), "removed")
-        # Control was away for as long as the driver took, the worker was not.
-        w = ((stage.show("workers") or {}).get("workers") or [{}])[0]
-        rep.ok(w.get("stalls") == 0 and w.get("balanced") is True, f"{what}: the worker never stood still", json.dumps(w))
+        balanced(stage, what)
         took = relay.stop(wait=5)
         rep.ok(took is not None and relay.child.returncode == 0, f"{what}: and it leaves in good order", *logs(relay))
     with lab.Lab(BUILD) as stage:
