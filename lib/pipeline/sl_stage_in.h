@@ -167,7 +167,7 @@ sl_stage_admit(const struct sl_worker *w, struct sl_burst *b)
 	b->live_count = live;
 }
 
-/* One call for the whole burst: all of it authenticated, the lead deciphered. The bad ones come back behind the good ones: DROP_AUTH. */
+/* One call: all authenticated, the leads deciphered. The bad ones come back behind the good ones: DROP_AUTH. */
 static inline void
 sl_stage_open(struct sl_worker *w, struct sl_burst *b)
 {

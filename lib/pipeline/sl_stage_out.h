@@ -124,7 +124,7 @@ sl_stage_next_hop(struct sl_worker *w, struct sl_burst *b)
 		sl_fib_lookup(b->fib, w->hop_cache, dest, hop, b->live_count, (uint32_t)(b->now_us / 1000000));
 	else
 		for (uint32_t k = 0; k < b->live_count; k++)
-			hop[k].kind = SL_HOP_NO_COORDS;
+			hop[k] = (struct sl_hop){.kind = SL_HOP_NO_COORDS};
 	SL_BURST_EACH(b, k, i) {
 		const uint8_t *msg = sl_burst_msg(b, i);
 
