@@ -310,8 +310,8 @@ def open_between(lab, what, a, b, kind_a, kind_b):
     stop_nodes(lab)
     lab.nat("a", kind_a)
     lab.nat("b", kind_b)
-    getattr(lab, b)("b")
-    getattr(lab, a)("a", nat="b")
+    getattr(lab, b)("b", mtu=1320)
+    getattr(lab, a)("a", nat="b", mtu=1320)
 
     def up():
         one = linked(lab, "a", "b") if a == "sluiced" else "node-b" in lab.fips_peers("a")
@@ -324,6 +324,10 @@ def open_between(lab, what, a, b, kind_a, kind_b):
           lab.log(f"{b}-b")[-2500:])
     if took is None:
         return
+    links = lab.show(ours, "tree") or {}
+    mtus = [p["mtu"] for p in links.get("peers", []) if p.get("mtu")]
+    if mtus:
+        check(mtus == [1320], f"{what}: the punched path has the MTU of the transport", json.dumps(links))
     far = WAN["b" if ours == "a" else "a"]
     check(wait(lambda: traversal(lab, ours, "b" if ours == "a" else "a")[0].get("state") == "up", 5) is not None and
           (traversal(lab, ours, "b" if ours == "a" else "a")[0].get("path") or "").startswith(far + ":"),
