@@ -298,15 +298,16 @@ passage_of(const struct sl_aead_backend *aead, uint64_t seed, uint8_t *out, uint
 	for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
 		verdicts[v] = rig_verdict(r, (enum sl_verdict)v);
 	rig_poll(r, true);
-	for (uint32_t i = 0; i < r->seen_count; i++) {
-		const struct rig_seen *s = &r->seen[i];
+	/* Each kind in its order; how they mix depends on how far control's turns got. */
+	for (unsigned k = 0; k < 2; k++) {
+		const struct rig_seen *s;
 
-		if (s->kind != RIG_MESSAGE && s->kind != RIG_LEARN)
-			continue;
-		memcpy(out + at, s->bytes, s->len);
-		if (s->len >= SL_DATAGRAM_HEADER_BYTES)
-			memset(out + at + SL_DATAGRAM_DEST, 0, 16);
-		at += s->len;
+		for (unsigned n = 0; (s = rig_seen(r, k ? RIG_LEARN : RIG_MESSAGE, n)) != NULL; n++) {
+			memcpy(out + at, s->bytes, s->len);
+			if (s->len >= SL_DATAGRAM_HEADER_BYTES)
+				memset(out + at + SL_DATAGRAM_DEST, 0, 16);
+			at += s->len;
+		}
 	}
 	rig_destroy(r);
 	return at;
