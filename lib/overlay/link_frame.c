@@ -39,7 +39,11 @@ sl_session_send(struct sl_links *l, struct sl_session *s, const struct sl_addr *
 	op.aad = f;
 	op.key = s->tx_key;
 	op.counter = counter;
-	l->aead->seal(l->aead_ctx, &op, 1);
+	/* A crypto device may fail, and then the frame is plain text still. */
+	if (l->aead->seal(l->aead_ctx, &op, 1) != 1) {
+		count(l, SL_LINK_SEAL_FAILED);
+		return -EIO;
+	}
 	return sl_links_transmit(l, to, f, SL_OVERHEAD_BYTES + len);
 }
 

@@ -242,7 +242,7 @@ enum sl_link_counter {
 	X(PENDING_EXPIRED, "pending_expired") X(REKEY_TIMEOUT, "rekey_timeout") X(REKEY_RESCUE, "rekey_rescue")        \
 	X(RX_NO_LINK, "rx_no_link") X(DISCONNECT_STALE, "disconnect_stale") X(REPORT_STALE, "report_stale")            \
 	X(HEARTBEAT_TX, "heartbeat_tx") X(REPORT_RX, "report_rx") X(REPORT_TX, "report_tx")    \
-	X(MSG2_RATE_LIMITED, "msg2_rate_limited") X(MSG1_CROWDED, "msg1_crowded")
+	X(MSG2_RATE_LIMITED, "msg2_rate_limited") X(MSG1_CROWDED, "msg1_crowded") X(SEAL_FAILED, "seal_failed")
 #define SL_LINK_COUNTER_ENUM(id, name) SL_LINK_##id,
 	SL_LINK_COUNTERS(SL_LINK_COUNTER_ENUM) SL_LINK_COUNTER_COUNT
 };

@@ -294,7 +294,7 @@ node_start(struct node *n, bool accept)
 
 	n->table = sl_session_table_create(&tc);
 	n->links = sl_links_create(&n->config, n->identity, n->table,
-		sl_aead_backend_find("sodium"), &sink, n->net->now_us);
+		n->net->aead ? n->net->aead : sl_aead_backend_find("sodium"), &sink, n->net->now_us);
 	SL_EXPECT(n->table && n->links);
 	SL_EXPECT_EQ(sl_links_transport_add(n->links, &t), 0);
 	n->next_due_us = n->net->now_us;

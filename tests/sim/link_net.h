@@ -91,6 +91,7 @@ struct net {
 	void (*tap)(struct net *net, struct node *from, struct node *to, const uint8_t *bytes,
 		size_t len, struct fate *fate, void *arg);
 	void *tap_arg;
+	const struct sl_aead_backend *aead; /* of nodes made from now on; NULL: "sodium" */
 	uint64_t packets, bytes;
 	struct stranger {
 		void (*fn)(void *arg, const struct sl_addr *from, const uint8_t *bytes, size_t len);

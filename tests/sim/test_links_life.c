@@ -6,11 +6,13 @@
 
 static struct net *net;
 static struct node *n[2];
+static const struct sl_aead_backend *engine; /* of the next begin(); NULL: any */
 
 static void
 begin(const struct sl_links_config *config)
 {
 	net = net_create();
+	net->aead = engine;
 	net_pair(net, n, config);
 }
 
@@ -532,4 +534,38 @@ SL_TEST(links_life, short_links_are_measured)
 		}
 		end();
 	}
+}
+
+/* --- an engine that fails, as a crypto device may --- */
+
+static bool engine_fails;
+
+static unsigned
+failing_seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned count)
+{
+	return engine_fails ? 0 : sl_aead_backend_find("sodium")->seal(ctx, ops, count);
+}
+
+/* What could not be sealed is plain text, and stays here. */
+SL_TEST(links_life, what_is_not_sealed_is_not_sent)
+{
+	struct sl_aead_backend failing = *sl_aead_backend_find("sodium");
+	uint64_t packets;
+
+	failing.seal = failing_seal;
+	engine = &failing;
+	begin(NULL);
+	link_up(0);
+	engine_fails = true;
+	packets = net->packets;
+	SL_EXPECT_EQ(net_data(n[0], n[1]), -EIO);
+	net_run(net, 15 * NET_S); /* heartbeats and reports are due meanwhile */
+	SL_EXPECT_EQ(net->packets, packets);
+	for (unsigned i = 0; i < 2; i++)
+		SL_EXPECT_GE(net_counter(n[i], SL_LINK_SEAL_FAILED), 1);
+	engine_fails = false;
+	net_run(net, NET_S);
+	SL_EXPECT(net_carries(n[0], n[1]));
+	end();
+	engine = NULL;
 }
