@@ -106,6 +106,9 @@ sl_dataplane_create(const struct sl_dataplane_config *config, const struct sl_se
 	dp->fib = fib;
 	dp->sink = *sink;
 	rc = config_check(&dp->config);
+	/* The table's owners are these workers, and a table for one lets it count without a lock (the lease). */
+	if (rc == 0 && view->workers != dp->config.workers)
+		rc = -EINVAL;
 	if (rc != 0)
 		goto fail;
 	rc = sl_reclaim_init(&dp->reclaim, dp->config.workers);

@@ -198,7 +198,7 @@ struct lease_world {
 	const struct sl_session_view *view;
 	struct sl_session *s;
 	uint8_t *taken; /* by counter: how often it was given out */
-	uint64_t room, with_lease, without;
+	uint64_t room, without;
 	bool stop;
 };
 
@@ -219,7 +219,6 @@ lease_worker(void *arg)
 		const uint32_t n = 1 + i % 5;
 		const bool alone = sl_session_lease_take(w->view);
 
-		w->with_lease += alone;
 		w->without += !alone;
 		if (sl_session_reserve_with(w->s, alone, n, 10 * n, &first))
 			take_note(w, first, n);
@@ -261,7 +260,9 @@ SL_TEST(session, counters_of_worker_and_control)
 	for (uint64_t i = 0; i < of_worker + of_control; i++)
 		wrong += w.taken[i] != 1;
 	SL_EXPECT_EQ(wrong, 0);
-	SL_EXPECT_GT(w.with_lease, 0);
+	/* How often the worker had it is the scheduler's affair: control may lose its CPU with it. In the end it is free. */
+	SL_EXPECT(sl_session_lease_take(w.view));
+	sl_session_lease_give(w.view, true);
 	printf("%" PRIu64 " by the worker (%" PRIu64 " times without the lease), %" PRIu64 " by control\n", of_worker,
 		w.without, of_control);
 	sl_session_table_destroy(w.table);
