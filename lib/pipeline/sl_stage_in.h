@@ -202,7 +202,7 @@ sl_burst_reveal(struct sl_worker *w, struct sl_burst *b, const uint8_t *slots, u
 		if (b->lead[i] == text_len)
 			continue;
 		op[n++] = (struct sl_aead_op){.text = b->fmp[i] + SL_HEADER_BYTES, .key = b->rx[i]->rx_key,
-			.counter = b->counter[i], .text_len = text_len, .lead = b->lead[i], .slot = i};
+			.counter = b->counter[i], .text_len = text_len, .slot = i, .lead = b->lead[i]};
 		b->lead[i] = text_len;
 	}
 	if (n)

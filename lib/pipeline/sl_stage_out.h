@@ -6,6 +6,7 @@
  * frame lies as [ header 16 | timestamp 4 | type 1 | body ] at b->fmp[i], b->lead[i] bytes behind the header in plain;
  * what it needs for its way on is written over it.
  */
+#include <assert.h>
 #include <rte_ethdev.h>
 #include "sl_stage_in.h"
 
@@ -37,7 +38,7 @@ sl_frame_note_opened(const struct sl_worker *w, struct sl_burst *b, uint32_t i, 
 }
 
 /* What is written about a datagram lies in the lead, whatever engine. */
-_Static_assert(4 + SL_DATAGRAM_HEADER_BYTES + 2 <= 64, "datagram header and the first bytes of its payload");
+static_assert(4 + SL_DATAGRAM_HEADER_BYTES + 2 <= 64, "datagram header and the first bytes of its payload");
 
 /*
  * What kind of message: datagrams go on, a heartbeat has done its work (LOCAL), the others are control's (PUNT).
@@ -277,7 +278,7 @@ sl_stage_reseal(struct sl_worker *w, struct sl_burst *b)
 }
 
 /* The shortest frame that transit sends needs no padding to the Ethernet minimum. */
-_Static_assert(SL_ETHER_BYTES + SL_ETH_HEADER_BYTES + SL_ESTABLISHED_MIN_BYTES + 4 + SL_DATAGRAM_HEADER_BYTES >=
+static_assert(SL_ETHER_BYTES + SL_ETH_HEADER_BYTES + SL_ESTABLISHED_MIN_BYTES + 4 + SL_DATAGRAM_HEADER_BYTES >=
 		SL_PATH_FRAME_MIN, "a sealed datagram fills an Ethernet frame");
 
 /* Outer headers in front, padding off; after sealing, since a checksum covers the sealed text. FORWARD; they stay live. */
@@ -301,7 +302,7 @@ sl_stage_wrap(struct sl_burst *b)
 static inline void
 sl_finish_count(struct sl_worker *w, enum sl_verdict v, uint32_t n)
 {
-	_Static_assert(SL_VERDICT_COUNT <= 64, "one bit a verdict");
+	static_assert(SL_VERDICT_COUNT <= 64, "one bit a verdict");
 	w->pending[v] = (uint16_t)(w->pending[v] + n);
 	w->touched |= 1ull << v;
 }

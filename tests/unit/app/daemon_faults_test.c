@@ -195,7 +195,7 @@ SL_TEST(daemon_faults, crash_of_a_worker)
 
 	make_dir();
 	for (unsigned i = 0; i < 32; i++)
-		sscanf(SECRET + 2 * i, "%2hhx", &secret[i]);
+		sscanf(&SECRET[2 * i], "%2hhx", &secret[i]);
 	write_config("");
 	/* The key stands in the file, so that it has been through the parser too. */
 	snprintf(text, sizeof(text), "sed -i 's/identity: {persistent: true}/identity: {nsec: " SECRET "}/' '%s'",
