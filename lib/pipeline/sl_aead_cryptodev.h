@@ -13,6 +13,10 @@
  * Packets without text, which devices refuse, are worked off by libsodium. What a device does not give back in good
  * condition is not sealed, or not authentic, and is counted by reason. One that gives nothing back for a second is not
  * asked again.
+ *
+ * Two limits that our own engines do not have. A key stays with its session, in the context and in the device, until
+ * another one needs the place or the context ends, so longer than the link session that it was for. And a device that comes
+ * back after that second writes into buffers that have been given back: the daemon must then be restarted.
  */
 #include "../crypto/sl_aead.h"
 

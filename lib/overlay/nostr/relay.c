@@ -173,6 +173,9 @@ sl_nostr_relay_strike(struct relay *r, enum sl_nostr_error e)
 	/* Stored events grow old by themselves, and clocks differ. */
 	if (e == SL_NOSTR_EXPIRED || e == SL_NOSTR_TOO_OLD || e == SL_NOSTR_FUTURE || e == SL_NOSTR_NO_MEMORY)
 		return;
+	/* A stranger's sound event to us, over limits that are ours, is none of an honest relay's fault. Its bytes it pays for. */
+	if (e == SL_NOSTR_TOO_LONG || e == SL_NOSTR_TOO_MANY_TAGS || e == SL_NOSTR_TOO_MANY_VALUES)
+		return;
 	if (++r->strikes < SL_NOSTR_STRIKES_MAX)
 		return;
 	snprintf(why, sizeof(why), "%u faulty messages, the last one: %s", r->strikes, sl_nostr_error_name(e));

@@ -43,7 +43,7 @@ extern "C" {
 #define SL_NOSTR_MESSAGES_PER_S 200	     /* a relay's budget; bursts of five seconds' worth */
 #define SL_NOSTR_BYTES_PER_S 500000	     /* the same, bursts of eight */
 #define SL_NOSTR_FLOOD_US 20000000u	     /* paused for this long in all within a connection: a flood */
-#define SL_NOSTR_STRIKES_MAX 32u	     /* faulty messages in one connection */
+#define SL_NOSTR_STRIKES_MAX 32u	     /* faulty messages in one connection; not those over limits of ours */
 #define SL_NOSTR_PAST_S 0u		     /* adverts are replaceable: their age is judged by whoever reads them */
 #define SL_NOSTR_FUTURE_S 60u		     /* clocks differ */
 

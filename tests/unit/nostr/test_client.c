@@ -172,6 +172,27 @@ SL_TEST(client, forgeries_are_named_and_end_the_connection)
 	end();
 }
 
+/* What a stranger can have an honest relay say: named, not the relay's fault. */
+SL_TEST(client, strangers_do_not_cut_us_off_from_a_relay)
+{
+	static char text[8192];
+	size_t n;
+
+	begin(1);
+	fake_run(&t.net, SECOND);
+	n = (size_t)snprintf(text, sizeof(text),
+		"[\"EVENT\",\"x\",{\"id\":\"%064d\",\"pubkey\":\"%064d\",\"sig\":\"%0128d\",\"created_at\":1,\"kind\":21059,"
+		"\"content\":\"\",\"tags\":[[\"p\"]", 0, 0, 0);
+	for (unsigned i = 0; i < SL_NOSTR_TAGS_MAX; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, ",[\"p\"]");
+	snprintf(text + n, sizeof(text) - n, "]}]");
+	for (unsigned i = 0; i < 2 * SL_NOSTR_STRIKES_MAX; i++)
+		fake_say(&t.net, 0, text);
+	SL_EXPECT_EQ(info(0).faults[SL_NOSTR_TOO_MANY_TAGS], 2 * SL_NOSTR_STRIKES_MAX);
+	SL_EXPECT_EQ(info(0).state, SL_NOSTR_RELAY_OPEN);
+	end();
+}
+
 SL_TEST(client, clocks)
 {
 	struct sl_nostr_filter f;

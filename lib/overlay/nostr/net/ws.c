@@ -308,20 +308,24 @@ on_opened(struct conn *c)
 static void
 on_received(struct conn *c, struct lws *wsi, const char *in, size_t len)
 {
-	bool whole = lws_is_final_fragment(wsi) && !lws_remaining_packet_payload(wsi);
+	const bool whole = lws_is_final_fragment(wsi) && !lws_remaining_packet_payload(wsi);
+	const bool binary = lws_frame_is_binary(wsi), fits = len <= SL_NOSTR_TEXT_MAX - c->rx_len;
 
-	if (lws_frame_is_binary(wsi) || len > SL_NOSTR_TEXT_MAX - c->rx_len) {
-		/* Named once; the rest of it is read and forgotten. */
-		if (!c->rx_bad) {
-			c->rx_bad = true;
-			c->ws->sink.fault(c->ws->sink.arg, index_of(c),
-				lws_frame_is_binary(wsi) ? SL_NOSTR_NOT_JSON : SL_NOSTR_TOO_LONG);
-			if (c->wsi != wsi)
-				return;
-		}
-	} else if (!c->rx_bad) {
+	if (!binary && fits && !c->rx_bad)
 		memcpy(c->rx + c->rx_len, in, len);
+	if (fits)
 		c->rx_len += len;
+	if (!fits || (binary && !c->rx_bad)) {
+		/*
+		 * What is too long is read on and forgotten, but named and paid for again with each length of its kind:
+		 * a message need not ever end.
+		 */
+		c->rx_bad = true;
+		c->rx_len = 0;
+		c->ws->sink.fault(
+			c->ws->sink.arg, index_of(c), binary ? SL_NOSTR_NOT_JSON : SL_NOSTR_TOO_LONG);
+		if (c->wsi != wsi)
+			return;
 	}
 	if (!whole)
 		return;
