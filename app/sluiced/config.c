@@ -512,8 +512,13 @@ read_key(struct walk *w, const struct sl_yaml *n, const char *prefix, char *base
 	if (!strcmp(path, "node.rendezvous") && note_rendezvous(w, n, "node.rendezvous"))
 		return -EINVAL;
 	k = find_key(path);
-	if (k && seen)
+	if (k && seen) {
+		/* Twice in one mapping is YAML's fault; here the other time was under the old name. */
+		if (seen->key[k - sl_keys] && !strncmp(path, "node.lookup.", 12))
+			return sl_conf_fail(w->error, n->key_at, "%s: stands under its other name, node.discovery.%s, too", path,
+				n->key);
 		seen->key[k - sl_keys] = 1;
+	}
 	if (!k && is_section(path)) {
 		if (sl_yaml_is_null(n))
 			return 0;
@@ -573,6 +578,7 @@ sl_config_destroy(struct sl_config *c)
 	for (uint32_t i = 0; i < c->dataplane.port_count; i++) {
 		free(c->dataplane.ports[i].addresses);
 		free(c->dataplane.ports[i].routes);
+		free(c->dataplane.ports[i].worker_cpus);
 	}
 	free(c->peers);
 	free(c->dataplane.ports);
@@ -592,6 +598,7 @@ sl_config_parse(struct sl_config *c, const char *text, size_t len, struct sl_con
 {
 	struct walk w = {c, error, NULL};
 	struct sl_yaml *root;
+	struct seen seen = {{0}};
 	int rc;
 
 	rc = sl_yaml_parse(&root, text, len, error);
@@ -601,7 +608,7 @@ sl_config_parse(struct sl_config *c, const char *text, size_t len, struct sl_con
 		rc = sl_conf_fail(
 			error, root->at, "%s where a mapping is expected", sl_yaml_kind_name(root));
 	else if (root)
-		rc = read_mapping(&w, root, "", (char *)c, NULL);
+		rc = read_mapping(&w, root, "", (char *)c, &seen);
 	sl_yaml_free(root);
 	return rc ? rc : sl_config_check(c, error);
 }

@@ -263,6 +263,8 @@ SL_TEST(config, nostr)
 		{"node: {rendezvous: {}, discovery: {nostr: {}}}", 1, 36, "stands under its other name, node.rendezvous"},
 		{"node: {discovery: {lan: {enabled: false}}, rendezvous: {nostr: {}}}", 1, 44,
 			"stands under its other name, node.discovery"},
+		{"node: {discovery: {ttl: 3}, lookup: {ttl: 4}}", 1, 38, "stands under its other name, node.discovery.ttl"},
+		{"node: {lookup: {ttl: 4}, discovery: {ttl: 3}}", 1, 38, "stands under its other name"},
 		{"node: {discovery: {tll: 3}}", 1, 20, "is 'ttl' meant?"},
 	};
 	struct sl_conf_error e;
