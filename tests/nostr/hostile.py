@@ -15,6 +15,8 @@
     bad-id, bad-sig, old, future, other   events of that kind (from the files), and EOSE
     dup         one true event, ever again, as fast as it is read
     flood       EVENTS_S different true events a second
+    endless     one message whose fragments never end, as fast as they are read
+    pings       pings, as fast as they are read
     flood-other the same of an author that nobody asked about
     good        what the file `good` holds, live ones too (a line appended to it is sent on)
     drop-good   good, but each connection lives 20 ms after its first request
@@ -127,6 +129,15 @@ class Relay:
         elif way == "values":
             while True:
                 await self.say(writer, way, "[" + "1," * 30000 + "1]")
+        elif way == "endless":
+            writer.write(b"\x01\x01[")
+            while True:
+                writer.write(b"\x00\x7f" + struct.pack("!Q", 60000) + b"x" * 60000)
+                await writer.drain()
+        elif way == "pings":
+            while True:
+                writer.write(b"\x89\x00" * 20000)
+                await writer.drain()
         elif way == "binary":
             while True:
                 writer.write(frame(os.urandom(1000), 2))

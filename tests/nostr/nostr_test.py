@@ -127,7 +127,7 @@ def check_hostile(tap, probe, folder):
     try:
         _, base = run(probe, "watch", 3, "-", PEER[1], h.url("good"))
         _, out = run(probe, "watch", SECONDS, "-", PEER[1], *[h.url(w) for w in ways])
-        _, out2 = run(probe, "watch", SECONDS, "-", PEER[1], *[h.url(w) for w in ("dup", "flood", "good")])
+        _, out2 = run(probe, "watch", SECONDS, "-", PEER[1], *[h.url(w) for w in ("dup", "flood", "good", "endless", "pings")])
     finally:
         served = h.stop()
     base = last_relays(base)
@@ -170,6 +170,9 @@ def check_hostile(tap, probe, folder):
     for way in ("dup", "flood"):
         tap.ok(0 < by[way]["messages"] <= most, f"{way}: at most {most} messages taken",
                (by[way]["messages"], served.get(way + ".sent")))
+    for way in ("endless", "pings"):
+        # 4 MB at once, 500 KB a second, and what was read between two looks at the socket.
+        tap.ok(0 < by[way]["bytes"] <= 8000000 + (SECONDS + 2) * 500000, f"{way}: its bytes are counted and bounded", by[way])
     tap.ok(any("advert" in o and o["advert"] == 2 for o in out2) or by["good"]["duplicates"] > 0,
            "the good relay is heard beside two floods", by["good"])
     tap.note(f"dup took {by['dup']['messages']} of {served.get('dup.sent')} sent, flood {by['flood']['messages']} of "

@@ -313,6 +313,14 @@ ws_heard(void *arg, unsigned relay)
 	(void)arg;
 	(void)relay;
 }
+
+static void
+ws_overhead(void *arg, unsigned relay, size_t len)
+{
+	(void)arg;
+	(void)relay;
+	(void)len;
+}
 static void
 on_event(void *arg, int sub, uint32_t tag, unsigned relay, const struct sl_nostr_event *e)
 {
@@ -339,7 +347,7 @@ say_usage(struct sl_ws *ws, unsigned connects)
 static int
 reconnect(unsigned count, const char *ca, const char *const *urls, unsigned url_count)
 {
-	struct sl_ws_sink ws_sink = {NULL, ws_opened, ws_closed, ws_text, ws_fault, ws_heard};
+	struct sl_ws_sink ws_sink = {NULL, ws_opened, ws_closed, ws_text, ws_fault, ws_heard, ws_overhead};
 	struct sl_nostr_sink sink = {NULL, on_event, on_fetched, NULL};
 	struct sl_identity *id = sl_identity_generate();
 	struct sl_nostr_filter f = {.kinds = {SL_ADVERT_KIND}, .kind_count = 1, .authors = sl_identity_xonly(id),

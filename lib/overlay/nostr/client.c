@@ -180,6 +180,13 @@ sl_nostr_client_fault(struct sl_nostr_client *c, unsigned i, enum sl_nostr_error
 }
 
 void
+sl_nostr_client_overhead(struct sl_nostr_client *c, unsigned i, size_t len, const struct sl_nostr_time *now)
+{
+	if (c->relays[i].info.state == SL_NOSTR_RELAY_OPEN)
+		sl_nostr_relay_charge_bytes(c, i, len, now);
+}
+
+void
 sl_nostr_client_heard(struct sl_nostr_client *c, unsigned i, const struct sl_nostr_time *now)
 {
 	sl_nostr_relay_heard(&c->relays[i], now);

@@ -108,6 +108,7 @@ void sl_nostr_relay_lost(struct sl_nostr_client *c, unsigned i, const char *why,
 void sl_nostr_relay_strike(struct relay *r, enum sl_nostr_error e);
 /* Counts a message against the budgets and pauses the relay when they are used up. */
 void sl_nostr_relay_charge(struct sl_nostr_client *c, unsigned i, size_t len, const struct sl_nostr_time *now);
+void sl_nostr_relay_charge_bytes(struct sl_nostr_client *c, unsigned i, size_t len, const struct sl_nostr_time *now);
 uint64_t sl_nostr_relay_tick(struct sl_nostr_client *c, unsigned i, const struct sl_nostr_time *now);
 
 /* subs.c */

@@ -183,17 +183,17 @@ sl_nostr_relay_strike(struct relay *r, enum sl_nostr_error e)
 	r->punished = true;
 }
 
-void
-sl_nostr_relay_charge(struct sl_nostr_client *c, unsigned i, size_t len, const struct sl_nostr_time *now)
+static void
+charge(struct sl_nostr_client *c, unsigned i, unsigned count, size_t len, const struct sl_nostr_time *now)
 {
 	struct relay *r = &c->relays[i];
 	double messages = sl_bucket_level(&r->messages, now->us), bytes = sl_bucket_level(&r->bytes, now->us);
 
-	r->info.messages++;
+	r->info.messages += count;
 	r->info.bytes += len;
 	if (messages >= r->messages.burst && bytes >= r->bytes.burst)
 		r->paused_total_us = 0;
-	r->messages.tokens -= 1;
+	r->messages.tokens -= count;
 	r->bytes.tokens -= (double)len;
 	if (!r->paused && (r->messages.tokens < 1 || r->bytes.tokens < 1)) {
 		r->paused = true;
@@ -201,6 +201,18 @@ sl_nostr_relay_charge(struct sl_nostr_client *c, unsigned i, size_t len, const s
 		r->info.throttled++;
 		c->net.pause(c->net.arg, i, true);
 	}
+}
+
+void
+sl_nostr_relay_charge(struct sl_nostr_client *c, unsigned i, size_t len, const struct sl_nostr_time *now)
+{
+	charge(c, i, 1, len, now);
+}
+
+void
+sl_nostr_relay_charge_bytes(struct sl_nostr_client *c, unsigned i, size_t len, const struct sl_nostr_time *now)
+{
+	charge(c, i, 0, len, now);
 }
 
 static uint64_t

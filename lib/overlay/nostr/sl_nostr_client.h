@@ -148,6 +148,11 @@ void sl_nostr_client_text(struct sl_nostr_client *c, unsigned relay, const char 
 	const struct sl_nostr_time *now);
 /* A frame that is no message: too long, or binary. */
 void sl_nostr_client_fault(struct sl_nostr_client *c, unsigned relay, enum sl_nostr_error e, const struct sl_nostr_time *now);
+/*
+ * What a connection took beyond the texts and faults that were told of it: frames' heads, pings, parts of messages that do
+ * not end. Charged to the relay's bytes.
+ */
+void sl_nostr_client_overhead(struct sl_nostr_client *c, unsigned relay, size_t len, const struct sl_nostr_time *now);
 /* A sign of life without content (pong). */
 void sl_nostr_client_heard(struct sl_nostr_client *c, unsigned relay, const struct sl_nostr_time *now);
 /* What is due; returns when to call again at the latest (monotonic us). */

@@ -308,6 +308,28 @@ SL_TEST(client, a_flood_is_paused_then_ended)
 	end();
 }
 
+SL_TEST(client, a_flood_without_messages_is_paused_then_ended)
+{
+	uint64_t took = 0;
+
+	begin(1);
+	fake_run(&t.net, SECOND);
+	/* Pings, or a message without an end: nothing that a text or a fault would stand for. */
+	for (unsigned ms = 0; ms < 60000 && info(0).state == SL_NOSTR_RELAY_OPEN; ms += 10) {
+		if (t.net.relays[0].open && !t.net.relays[0].paused) {
+			sl_nostr_client_overhead(t.net.client, 0, 100000, &t.net.now);
+			took += 100000;
+		}
+		fake_run(&t.net, 10000);
+	}
+	SL_EXPECT_EQ(info(0).state, SL_NOSTR_RELAY_WAITING);
+	SL_EXPECT_STR(info(0).last_error, "floods");
+	SL_EXPECT_EQ(info(0).messages, 0);
+	SL_EXPECT_EQ(info(0).bytes, took);
+	SL_EXPECT_LE(took, UINT64_C(33) * SL_NOSTR_BYTES_PER_S);
+	end();
+}
+
 SL_TEST(client, what_stands_is_published_to_whom_was_away)
 {
 	struct sl_nostr_event e;

@@ -215,6 +215,16 @@ ws_heard(void *arg, unsigned relay)
 	sl_nostr_client_heard(s->client, relay, &t);
 }
 
+static void
+ws_overhead(void *arg, unsigned relay, size_t len)
+{
+	struct sl_nostr_service *s = arg;
+	struct sl_nostr_time t;
+
+	now(&t);
+	sl_nostr_client_overhead(s->client, relay, len, &t);
+}
+
 /* --- orders, on the thread --- */
 
 static void
@@ -359,7 +369,7 @@ sl_nostr_service_start(const struct sl_nostr_service_config *c)
 		return NULL;
 	memset(s, 0, sizeof(*s));
 	s->config = *c;
-	ws_sink = (struct sl_ws_sink){s, ws_opened, ws_closed, ws_text, ws_fault, ws_heard};
+	ws_sink = (struct sl_ws_sink){s, ws_opened, ws_closed, ws_text, ws_fault, ws_heard, ws_overhead};
 	sink = (struct sl_nostr_sink){s, on_event, on_fetched, on_relay};
 	s->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (s->fd < 0)

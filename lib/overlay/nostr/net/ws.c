@@ -2,6 +2,7 @@
 #include "ws.h"
 
 #include "../sl_nostr_url.h"
+#include "meter.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,6 +18,7 @@
 #define RX_CHUNK 16384
 #define RESOLVE_POLL_US 50000u /* while a name is looked up */
 #define HANDSHAKE_S 20
+#define METER_US 10000 /* between two looks at what connections have taken */
 
 struct message {
 	struct message *next;
@@ -46,6 +48,7 @@ struct conn {
 	struct message *first, *last;
 	unsigned queued;
 	size_t queued_bytes;
+	uint64_t told; /* bytes that texts and faults of this connection stand for, and overhead told already */
 	unsigned turn; /* which of several addresses is next */
 };
 
@@ -56,6 +59,7 @@ struct sl_ws {
 	unsigned count;
 	struct lookup *abandoned;
 	lws_sorted_usec_list_t timer;
+	lws_usec_t metered;
 };
 
 /* --- names --- */
@@ -300,6 +304,8 @@ on_opened(struct conn *c)
 	}
 	c->rx_len = 0;
 	c->rx_bad = false;
+	c->told = 0;
+	(void)sl_ws_meter(lws_get_socket_fd(c->wsi), &c->told);
 	c->open = true;
 	c->ws->sink.opened(c->ws->sink.arg, index_of(c));
 	return 0;
@@ -322,6 +328,7 @@ on_received(struct conn *c, struct lws *wsi, const char *in, size_t len)
 		 */
 		c->rx_bad = true;
 		c->rx_len = 0;
+		c->told += SL_NOSTR_TEXT_MAX;
 		c->ws->sink.fault(
 			c->ws->sink.arg, index_of(c), binary ? SL_NOSTR_NOT_JSON : SL_NOSTR_TOO_LONG);
 		if (c->wsi != wsi)
@@ -331,10 +338,12 @@ on_received(struct conn *c, struct lws *wsi, const char *in, size_t len)
 		return;
 	len = c->rx_len;
 	c->rx_len = 0;
-	if (c->rx_bad)
+	if (c->rx_bad) {
 		c->rx_bad = false;
-	else
+	} else {
+		c->told += len;
 		c->ws->sink.text(c->ws->sink.arg, index_of(c), c->rx, len);
+	}
 }
 
 static int
@@ -526,6 +535,26 @@ poll_lookups(struct sl_ws *ws)
 	return waiting;
 }
 
+/* libwebsockets tells neither pings nor frames' heads; the socket knows what came. */
+static void
+meter(struct sl_ws *ws)
+{
+	uint64_t taken;
+
+	if (lws_now_usecs() - ws->metered < METER_US)
+		return;
+	ws->metered = lws_now_usecs();
+	for (unsigned i = 0; i < ws->count; i++) {
+		struct conn *c = &ws->conns[i];
+
+		if (!c->open || sl_ws_meter(lws_get_socket_fd(c->wsi), &taken) || taken <= c->told)
+			continue;
+		taken -= c->told;
+		c->told += taken;
+		ws->sink.overhead(ws->sink.arg, i, taken);
+	}
+}
+
 void
 sl_ws_service(struct sl_ws *ws, uint64_t wait_us)
 {
@@ -533,6 +562,7 @@ sl_ws_service(struct sl_ws *ws, uint64_t wait_us)
 		wait_us = RESOLVE_POLL_US;
 	lws_sul_schedule(ws->lws, 0, &ws->timer, on_timer, (lws_usec_t)(wait_us ? wait_us : 1));
 	lws_service(ws->lws, 0);
+	meter(ws);
 }
 
 void

@@ -20,6 +20,7 @@ struct sl_ws_sink {
 	void (*text)(void *arg, unsigned relay, const char *text, size_t len);
 	void (*fault)(void *arg, unsigned relay, enum sl_nostr_error e); /* too long, or not text */
 	void (*heard)(void *arg, unsigned relay);
+	void (*overhead)(void *arg, unsigned relay, size_t len); /* bytes read that neither text nor fault stands for */
 };
 
 /* ca_file: PEM, instead of the system's authorities; NULL = the system's. NULL and errno. */
