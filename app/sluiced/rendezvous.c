@@ -454,8 +454,14 @@ sl_rendezvous_start(struct sl_daemon *d)
 	if (!rc && r->dm_mask)
 		rc = subscribe_signals(d);
 	if (rc) {
-		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "Nostr relays: %s",
-			rc == -EIO ? "TLS cannot be set up (dataplane.nostr_ca_file?)" : strerror(-rc));
+		if (rc == -EIO && d->config->dataplane.nostr_ca_file[0])
+			sl_log(SL_LOG_ERROR, SL_TOPIC_APP,
+				"Nostr relays: TLS cannot be set up: is there a certificate in dataplane.nostr_ca_file, '%s', and may it "
+				"be read?",
+				d->config->dataplane.nostr_ca_file);
+		else
+			sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "Nostr relays: %s",
+				rc == -EIO ? "TLS cannot be set up" : strerror(-rc));
 		return rc;
 	}
 	sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "Nostr: %u relay(s), %u peer(s) looked for", r->url_count,

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PROTOCOL "sl-nostr"
 #define RX_CHUNK 16384
@@ -436,6 +435,17 @@ on_timer(lws_sorted_usec_list_t *sul)
 
 /* --- the outside --- */
 
+/* libwebsockets would go on without any. */
+static bool
+has_authority(const char *ca_file)
+{
+	X509_STORE *store = X509_STORE_new();
+	bool has = store && X509_STORE_load_locations(store, ca_file, NULL) == 1;
+
+	X509_STORE_free(store);
+	return has;
+}
+
 struct sl_ws *
 sl_ws_create(const char *const *urls, unsigned count, const char *ca_file, const struct sl_ws_sink *sink)
 {
@@ -446,8 +456,10 @@ sl_ws_create(const char *const *urls, unsigned count, const char *ca_file, const
 		errno = EINVAL;
 		return NULL;
 	}
-	if (ca_file && access(ca_file, R_OK))
+	if (ca_file && !has_authority(ca_file)) {
+		errno = EIO;
 		return NULL;
+	}
 	ws = calloc(1, sizeof(*ws));
 	if (!ws)
 		return NULL;
