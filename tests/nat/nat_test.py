@@ -48,6 +48,16 @@ def sh(*args, check=True):
     return r.stdout
 
 
+# What `conntrack -F` does: new rules alone leave old mappings, which live for minutes and would make any NAT a cone.
+FORGET = """
+import socket, struct  # 12: NETLINK_NETFILTER, 0x102: its IPCTNL_MSG_CT_DELETE
+s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
+s.send(struct.pack("=IHHII", 20, 0x102, 5, 1, 0) + struct.pack("=BBH", socket.AF_INET, 0, 0))
+error, = struct.unpack_from("=i", s.recv(4096), 16)
+raise SystemExit(f"connections are not forgotten: error {-error}" if error else 0)
+"""
+
+
 class Lab:
     def __init__(self):
         self.id = f"{os.getpid() % 0xfffff:05x}"
@@ -121,6 +131,7 @@ table ip filter {{
         with open(self.path("nft"), "w", encoding="ascii") as f:
             f.write(rules)
         sh("ip", "netns", "exec", self.ns("n" + n), "nft", "-f", self.path("nft"))
+        sh("ip", "netns", "exec", self.ns("n" + n), sys.executable, "-c", FORGET)
 
     def start(self, name, n, *args):
         with open(self.path(name + ".log"), "ab") as log:
