@@ -31,16 +31,22 @@ static const unsigned sizes[] = {64, 128, 256, 512, 1024, 1420, MIXED};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 /* The first is what the others are compared to. */
 static const struct sl_aead_backend *const backends[] = {
+#ifdef AEAD_IPSEC_MB
 	&sl_aead_ipsec_mb,
+#endif
 #ifdef AEAD_AVX512
 	&sl_aead_avx512,
 #endif
 	&sl_aead_auto,
+#ifdef AEAD_IPSEC_MB
 	&sl_aead_ipsec_mb_avx2,
+#endif
 #ifdef AEAD_AVX2
 	&sl_aead_avx2,
 #endif
+#ifdef AEAD_IPSEC_MB
 	&sl_aead_ipsec_mb_sse,
+#endif
 	&sl_aead_sodium,
 };
 #define BACKENDS (sizeof(backends) / sizeof(backends[0]))
@@ -277,6 +283,7 @@ static bool table(struct sl_aead_ctx *const *ctx, unsigned burst, bool json)
 	return ok;
 }
 
+#if defined(AEAD_AVX512) && defined(AEAD_IPSEC_MB)
 /*
  * Does auto pick right: its speed over that of the better of the two it has, for what it does at
  * once (open and seal are alike). The worst cell is named.
@@ -316,6 +323,13 @@ static bool sweep(struct sl_aead_ctx *const *ctx)
 	printf("worst of auto: %.2f (%s)\n", worst, where);
 	return ok;
 }
+#else
+static bool sweep(struct sl_aead_ctx *const *ctx)
+{
+	fprintf(stderr, "this build has no two engines for auto to choose from\n");
+	return true;
+}
+#endif
 
 int main(int argc, char **argv)
 {

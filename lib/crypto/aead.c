@@ -13,7 +13,10 @@ static const struct sl_aead_backend *const backends[] = {&sl_aead_auto,
 #ifdef AEAD_AVX2
 	&sl_aead_avx2,
 #endif
-	&sl_aead_ipsec_mb, &sl_aead_sodium, NULL};
+#ifdef AEAD_IPSEC_MB
+	&sl_aead_ipsec_mb,
+#endif
+	&sl_aead_sodium, NULL};
 
 const struct sl_aead_backend *const *sl_aead_backends(void)
 {

@@ -63,7 +63,11 @@ static const struct wide *best_wide(void)
 
 static const struct sl_aead_backend *best_narrow(void)
 {
-	return sl_aead_ipsec_mb.usable() ? &sl_aead_ipsec_mb : &sl_aead_sodium;
+#ifdef AEAD_IPSEC_MB
+	if (sl_aead_ipsec_mb.usable())
+		return &sl_aead_ipsec_mb;
+#endif
+	return &sl_aead_sodium;
 }
 
 void sl_aead_auto_uses(const struct sl_aead_backend **wide_one, const struct sl_aead_backend **narrow)

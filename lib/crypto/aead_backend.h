@@ -7,12 +7,14 @@
 #include <string.h>
 
 extern const struct sl_aead_backend sl_aead_sodium;
+extern const struct sl_aead_backend sl_aead_auto;
+/* The multi-buffer library, x86 only. */
+#ifdef AEAD_IPSEC_MB
 extern const struct sl_aead_backend sl_aead_ipsec_mb;
 extern const struct sl_aead_backend sl_aead_ipsec_mb_avx2, sl_aead_ipsec_mb_sse;
 
 bool aead_sse_supported(void);
-
-extern const struct sl_aead_backend sl_aead_auto;
+#endif
 /* Our own, across packets (docs/aead-engine.md), where the build has them. */
 #ifdef AEAD_AVX2
 extern const struct sl_aead_backend sl_aead_avx2;

@@ -137,7 +137,9 @@ static const struct place {
 #ifdef AEAD_AVX2
 	{&sl_aead_avx2, aead_avx2_supported},
 #endif
+#ifdef AEAD_IPSEC_MB
 	{&sl_aead_ipsec_mb, aead_sse_supported},
+#endif
 	{&sl_aead_sodium, NULL},
 };
 #define PLACES (sizeof(places) / sizeof(places[0]))

@@ -100,7 +100,13 @@ on_sigsys(int sig, siginfo_t *info, void *context)
 {
 	last_syscall = info->si_syscall;
 	__atomic_fetch_add(&syscalls, 1, __ATOMIC_RELAXED);
+#if defined(__x86_64__)
 	((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -ENOSYS;
+#elif defined(__aarch64__)
+	((ucontext_t *)context)->uc_mcontext.regs[0] = (unsigned long long)-ENOSYS;
+#else
+#error "which register holds what a system call returns?"
+#endif
 }
 
 /* From here on the calling thread can return from a signal handler and exit, nothing else. */

@@ -25,6 +25,7 @@ import xml.etree.ElementTree as xml
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SUITES = ["unit", "eal", "sim", "smoke", "interop"]
 SANITIZED = {"asan": ["unit", "eal"], "tsan": ["unit", "eal"]}
+FOREIGN = {"arm64": (["unit", "sim"], ["qemu-aarch64"])}  # cross-compiled: suites, and what runs the programs
 SIDE_BY_SIDE = {"unit", "sim"}  # the others use whole machines: lcores, namespaces, timing
 FAILURE_LINES = 25
 PATIENCE = 30  # seconds between two signs of life of one program
@@ -47,6 +48,9 @@ class Program:
     def __init__(self, build, suite, test):
         self.build, self.suite, self.name = build, suite, test["name"]
         self.cmd, self.timeout = test["cmd"], max(test["timeout"], 30)
+        emulator = FOREIGN.get(build[len("build-"):], ([], []))[1]
+        if emulator and self.cmd[0].startswith(os.path.join(ROOT, build) + os.sep):
+            self.cmd, self.timeout = emulator + self.cmd, 10 * self.timeout
         self.env, self.workdir = test["env"], test["workdir"] or os.path.join(ROOT, build)
         self.parallel = test["is_parallel"]
         self.cases, self.seconds, self.log = [], 0.0, ""
@@ -304,8 +308,10 @@ def summary(programs, broken, as_json, started):
 def main():
     global out
     parser = argparse.ArgumentParser(prog="tools/run test")
-    parser.add_argument("suite", nargs="*", help="unit eal sim smoke interop asan tsan; none = all")
+    parser.add_argument("suite", nargs="*", help="unit eal sim smoke interop asan tsan arm64; none = all")
     parser.add_argument("--debian", metavar="VERSION", help="run unit and eal in a Debian root of this version (12, 13)")
+    parser.add_argument("--arch", metavar="ARCH", choices=["arm64"],
+                        help="cross-compile in a Debian root of its own and run unit and sim by qemu-user (arm64)")
     parser.add_argument("--filter", metavar="PATTERN", help="only test programs of this name (shell pattern)")
     parser.add_argument("--gtest", metavar="PATTERN", help="only these cases (Google Test filter)")
     parser.add_argument("--fast", action="store_true", help="without the sanitizer pass of the unit suite")
@@ -313,20 +319,23 @@ def main():
     args = parser.parse_args()
     if args.json:
         out = sys.stderr
-    if args.debian:
+    if args.debian or args.arch:
         script = os.path.join(ROOT, "tools", "lib", "debian-root")
-        os.execv(script, [script, args.debian] + args.suite)
+        os.execv(script, [script, args.debian or "12"] + (["--arch", args.arch] if args.arch else []) + args.suite)
 
-    unknown = [s for s in args.suite if s not in SUITES and s not in SANITIZED]
+    unknown = [s for s in args.suite if s not in SUITES and s not in SANITIZED and s not in FOREIGN]
     if unknown:
         parser.error(f"no such suite: {' '.join(unknown)} ({' '.join(SUITES + list(SANITIZED))})")
     plan = []
     plain = [s for s in SUITES if s in args.suite] if args.suite else SUITES
-    if plain:
+    if plain and not any(s in FOREIGN for s in args.suite):
         plan.append(("release", plain))
     for name in SANITIZED:
         if name in args.suite:
             plan.append((name, SANITIZED[name]))
+    for name in FOREIGN:
+        if name in args.suite:
+            plan.append((name, plain if args.suite != [name] else FOREIGN[name][0]))
     if not args.suite and not args.fast and not args.filter:
         plan.append(("asan", ["unit"]))
 

@@ -24,7 +24,10 @@ static const struct sl_aead_backend *const all[] = {
 	&sl_aead_avx2,
 #endif
 	&sl_aead_auto,
-	&sl_aead_ipsec_mb, &sl_aead_ipsec_mb_avx2, &sl_aead_ipsec_mb_sse, &sl_aead_sodium};
+#ifdef AEAD_IPSEC_MB
+	&sl_aead_ipsec_mb, &sl_aead_ipsec_mb_avx2, &sl_aead_ipsec_mb_sse,
+#endif
+	&sl_aead_sodium};
 #define BACKENDS (sizeof(all) / sizeof(all[0]))
 
 /* RFC 8439, 2.8.2 and A.5, with associated data of 12 bytes: the one-message form only. */

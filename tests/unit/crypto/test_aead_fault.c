@@ -12,6 +12,8 @@
 
 extern const char *aead_fault;
 
+/* Without another engine libsodium's is all there is, and nothing to fall back on. */
+#if defined(AEAD_AVX512) || defined(AEAD_AVX2) || defined(AEAD_IPSEC_MB)
 /* In a child: status 0 when everything is as it should be with `faulty` failing. */
 static int look(const struct sl_aead_backend *faulty)
 {
@@ -52,6 +54,7 @@ static void in_a_child(const struct sl_aead_backend *faulty)
 	SL_EXPECT(WIFEXITED(status));
 	SL_EXPECT_EQ(WEXITSTATUS(status), 0);
 }
+#endif
 
 SL_TEST(fault, avx512)
 {
@@ -77,5 +80,9 @@ SL_TEST(fault, avx2)
 
 SL_TEST(fault, ipsec_mb)
 {
+#ifdef AEAD_IPSEC_MB
 	in_a_child(&sl_aead_ipsec_mb);
+#else
+	SL_SKIP("not in this build");
+#endif
 }

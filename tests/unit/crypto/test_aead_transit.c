@@ -26,7 +26,10 @@ static const struct sl_aead_backend *const all[] = {
 #ifdef AEAD_AVX2
 	&sl_aead_avx2,
 #endif
-	&sl_aead_auto, &sl_aead_ipsec_mb, &sl_aead_sodium};
+#ifdef AEAD_IPSEC_MB
+	&sl_aead_ipsec_mb,
+#endif
+	&sl_aead_auto, &sl_aead_sodium};
 #define BACKENDS (sizeof(all) / sizeof(all[0]))
 
 /* A packet's memory: canary, aad, text, tag, canary. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A hostile peer at 10,000 messages a second: what control spends, what it comes to hold, which
- * counter names the reason, and whether an honest peer beside it is served as before. Figures are
- * printed; the limits are generous, for loaded machines and sanitizers.
+ * counter names the reason, and whether an honest peer beside it is served as before. The time
+ * is printed, not judged (docs/routing.md keeps it); the memory is judged.
  */
 #include "fake.h"
 #include "../../../lib/crypto/sl_hash.h"
@@ -14,7 +14,6 @@
 #define HOSTILE 1u
 #define HONEST 2u
 #define MEMORY_MOST (2u << 20)
-#define CPU_MOST_US 100.0 /* a message, on average */
 
 struct rig {
 	struct fake *f;
@@ -141,7 +140,6 @@ static void expect_bounded(struct rig *rig, const char *what, size_t before)
 
 	printf("  %-34s %7.2f us a message, %5.1f%% of a core at 10,000/s, %zu KB more\n", what, us,
 		us * 10000 / 1e4, now > before ? (now - before) >> 10 : 0);
-	SL_EXPECT_LT(us, CPU_MOST_US);
 	SL_EXPECT(now < before + MEMORY_MOST);
 	expect_unharmed(rig);
 }
