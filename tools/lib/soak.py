@@ -6,6 +6,8 @@ Two end nodes of our own, the relay between them, in network namespaces. nftable
 four ways (node to relay, relay to node, both sides) and counts them; data frames are known by their length. A payload that
 did not arrive must have been lost by nftables or stand under a name somewhere; a link must never go down.
 
+With --peers N it is the relay's memory that is looked at, with N peers more, some of them coming and going: soak_crowd.py.
+
 With --neighbour reference both neighbours are nodes of the reference (SLUICE_FIPS_BIN, SLUICE_FIPSCTL_BIN): soak_reference.py.
 """
 import argparse
@@ -17,6 +19,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import account  # noqa: E402
 import lab  # noqa: E402
+import soak_crowd  # noqa: E402
 import soak_reference  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -167,7 +170,8 @@ def main():
     global out
     parser = argparse.ArgumentParser(prog="tools/run soak", description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=30, help="of traffic (30)")
-    parser.add_argument("--rate", type=int, help="payloads a second each way (50000; with the reference 2000)")
+    parser.add_argument("--peers", type=int, default=0, metavar="N", help="so many peers more, and what the relay comes to hold")
+    parser.add_argument("--rate", type=int, help="payloads a second each way (50000; with the reference or --peers 2000)")
     parser.add_argument("--size", type=int, default=256, help="payload bytes, 40 to 1200 (256)")
     parser.add_argument("--loss", type=float, help="percent of the frames lost on each way (2; with the reference none)")
     parser.add_argument("--rekey-s", type=int, help="age at which we rekey, 4 or more (10; with the reference 36)")
@@ -182,17 +186,22 @@ def main():
     args = parser.parse_args()
     for name, ours, theirs in (("rate", 50000, 2000), ("loss", 2, 0), ("rekey_s", 10, 36)):
         if getattr(args, name) is None:
-            setattr(args, name, ours if args.neighbour == "own" else theirs)
+            setattr(args, name, ours if args.neighbour == "own" and not args.peers else theirs)
     if not 40 <= args.size <= 1200 or args.rate < 1 or args.minutes <= 0 or args.rekey_s < 4 or not 0 <= args.loss < 50:
         parser.error("a value is out of its range, see --help")
+    if args.peers and (args.neighbour != "own" or args.loss or not 10 <= args.peers <= 4000):
+        parser.error("--peers: 10 to 4000, without --loss and --neighbour")
     if args.json:
         out = sys.stderr
     if os.geteuid() != 0:
         sys.exit("tools/run soak: needs root for network namespaces")
     lab.install()
     try:
-        result = own(args) if args.neighbour == "own" else soak_reference.run(args, say)
-    except (Failed, lab.LabError) as e:
+        if args.peers:
+            result = soak_crowd.run(args, say)
+        else:
+            result = own(args) if args.neighbour == "own" else soak_reference.run(args, say)
+    except (Failed, soak_crowd.Failed, lab.LabError) as e:
         say(f"\nsoak: {e}")
         result = {"whole": False, "error": str(e)}
     if args.json:
