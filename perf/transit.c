@@ -208,7 +208,7 @@ round_stages(struct bench *b, uint64_t sum[STAGE_COUNT])
 		h->now_us = sl_tsc_to_us(w->us_per_tsc_q64, h->begin_tsc);
 		h->fib = __atomic_load_n(&w->fib->current, __ATOMIC_ACQUIRE);
 		CLOCK(receive);
-		sl_stage_classify(h, h->local);
+		sl_stage_classify(w, h);
 		CLOCK(classify);
 		sl_stage_session(w, h);
 		CLOCK(session);

@@ -311,7 +311,7 @@ const struct sl_key sl_keys[] = {
 		"Memory for EAL; 0 = what the pools need."),
 	UINT("dataplane.pools.mbufs", ROOT, C(dataplane.mbufs), 1024, 4194304, "16384", "buffers", "Frame buffers per pool."),
 	UINT("dataplane.pools.data_size", ROOT, C(dataplane.mbuf_data_size), 0, 16384, "0", "bytes",
-		"Data room of a buffer; 0 = for the largest MTU."),
+		"Data room of a buffer; 0 = for the largest MTU. Less: larger frames come in several and are joined."),
 	CUSTOM("dataplane.aead", ROOT, 0, C(dataplane.aead), sl_conf_parse_aead, sl_conf_format_text, "auto",
 		"ChaCha20-Poly1305 engine by its name (sluicectl show crypto); auto = the best usable."),
 	TEXT("dataplane.aead_device", ROOT, 0, C(dataplane.aead_device), "crypto_aesni_mb0",

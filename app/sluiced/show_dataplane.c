@@ -192,6 +192,7 @@ sl_show_workers(struct sl_daemon *d, const json_t *params)
 		json_object_set_new(o, "packets_per_busy_poll",
 			s.busy_polls ? json_real((double)s.rx / (double)s.busy_polls)
 				     : json_null());
+		set_u64(o, "joined", s.joined);
 		set_u64(o, "punt_ring_full", s.punt_ring_full);
 		set_u64(o, "event_ring_full", s.event_ring_full);
 		set_u64(o, "learn_ring_full", s.learn_ring_full);

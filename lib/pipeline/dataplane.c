@@ -255,8 +255,8 @@ sl_dataplane_prepare(struct sl_dataplane *dp)
 
 			if (w->rx_count == SL_RX_QUEUES_MAX)
 				return -ENOSPC;
-			w->rx[w->rx_count++] =
-				(struct sl_rx_queue){.ethdev = p->ethdev, .queue = q, .port = p->index, .local = &p->local};
+			w->rx[w->rx_count++] = (struct sl_rx_queue){.ethdev = p->ethdev, .queue = q, .port = p->index,
+				.local = &p->local, .join_pool = p->join_pool};
 		}
 	}
 	return 0;
@@ -372,7 +372,7 @@ sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct
 		*s = (struct sl_worker_stats){.rx = READ(rx), .handoff_in = READ(handoff_in), .rx_bytes = READ(rx_bytes),
 			.tx_bytes = READ(tx_bytes), .busy_tsc = READ(busy_tsc), .idle_tsc = READ(idle_tsc),
 			.transit_tsc = READ(transit_tsc), .driver_tsc = READ(driver_tsc), .polls = READ(polls),
-			.busy_polls = READ(busy_polls), .punt_ring_full = READ(punt_ring_full),
+			.busy_polls = READ(busy_polls), .punt_ring_full = READ(punt_ring_full), .joined = READ(joined),
 			.longest_tsc = READ(longest_tsc), .event_ring_full = READ(event_ring_full), .learn_ring_full = READ(learn_ring_full)};
 		for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
 			s->verdicts[v] = READ(verdicts[v]);
@@ -467,5 +467,9 @@ sl_dataplane_buffers(const struct sl_dataplane *dp, uint32_t *free_count, uint32
 
 		*free_count += rte_mempool_avail_count(p->pool) + rte_mempool_avail_count(p->control_pool);
 		*total += p->pool->size + p->control_pool->size;
+		if (p->join_pool) {
+			*free_count += rte_mempool_avail_count(p->join_pool);
+			*total += p->join_pool->size;
+		}
 	}
 }

@@ -11,6 +11,7 @@
 #include <rte_mbuf_pool_ops.h>
 #include "../overlay/sl_log.h"
 #include "sl_frame.h"
+#include "sl_join.h"
 #include "sl_port.h"
 
 #define DEFAULT_DESCRIPTORS 1024
@@ -147,6 +148,8 @@ device_configure(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_
 	conf.intr_conf.rmv = (*info->dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
 	conf.rxmode.offloads =
 		info->rx_offload_capa & (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM);
+	if (p->scatter)
+		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
 	if (p->rx_queues > 1 && workers > 1 && (info->flow_type_rss_offloads & rss)) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & rss;
@@ -186,24 +189,35 @@ fail:
 	return NULL;
 }
 
-/* Buffers hold a whole frame in one piece: multi-segment frames are refused in transit. */
-static int
-pool_make(struct sl_port *p, const struct sl_port_params *params)
+/* Data room of a receive buffer: for the whole frame, unless less is asked for. */
+static uint32_t
+room_choose(const struct sl_port *p, const struct sl_port_params *params)
 {
 	const char *framesz = strstr(p->config.device, "framesz="); /* af_packet copies up to this */
-	uint32_t room = RTE_MAX(p->mtu + ETHER_SLACK, RTE_MBUF_DEFAULT_DATAROOM);
+	const uint32_t room = RTE_MAX(p->mtu + ETHER_SLACK, RTE_MBUF_DEFAULT_DATAROOM);
 
-	if (framesz)
-		room = RTE_MAX(room, (uint32_t)strtoul(framesz + 8, NULL, 10));
 	if (params->mbuf_data_size)
-		room = params->mbuf_data_size;
-	p->pool = sl_pool_create("port", p->index, params->mbufs, room + RTE_PKTMBUF_HEADROOM,
-		rte_eth_dev_socket_id(p->ethdev));
+		return params->mbuf_data_size;
+	return framesz ? RTE_MAX(room, (uint32_t)strtoul(framesz + 8, NULL, 10)) : room;
+}
+
+/* Received frames' buffers; where they hold less than the largest frame, large ones to join pieces in; control's. */
+static int
+pools_make(struct sl_port *p, const struct sl_port_params *params)
+{
+	const uint32_t room = room_choose(p, params), whole = RTE_MAX(room, (uint32_t)p->mtu + ETHER_SLACK);
+	const int socket = rte_eth_dev_socket_id(p->ethdev);
+
+	p->pool = sl_pool_create("port", p->index, params->mbufs, room + RTE_PKTMBUF_HEADROOM, socket);
 	if (p->pool == NULL)
 		return -errno;
-	room = RTE_MAX(room, (uint32_t)p->mtu + ETHER_SLACK);
-	p->control_pool = sl_pool_create("control", p->index, CONTROL_MBUFS, room + RTE_PKTMBUF_HEADROOM,
-		rte_eth_dev_socket_id(p->ethdev));
+	if (p->scatter) {
+		p->join_pool = sl_pool_create("join", p->index, RTE_MIN(params->mbufs, SL_JOIN_MBUFS),
+			whole + RTE_PKTMBUF_HEADROOM, socket);
+		if (p->join_pool == NULL)
+			return -errno;
+	}
+	p->control_pool = sl_pool_create("control", p->index, CONTROL_MBUFS, whole + RTE_PKTMBUF_HEADROOM, socket);
 	return p->control_pool ? 0 : -errno;
 }
 
@@ -327,6 +341,10 @@ shape_configure(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_t
 {
 	int rc;
 
+	if (p->scatter && !(info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER)) {
+		*error = "driver cannot receive a frame in several buffers: larger buffers (pools.data_size) or a lower MTU";
+		return -ENOTSUP;
+	}
 	*error = "configuration of the device";
 	rc = device_configure(p, info, workers);
 	if (rc != 0 && p->rx_queues != p->tx_queues) { /* some take pairs only */
@@ -398,11 +416,12 @@ sl_port_open(struct sl_port *p, const struct sl_port_config *config, const struc
 	rc = device_info(p, &info, error);
 	if (rc == 0)
 		rc = shape_choose(p, &info, params->workers, error);
+	p->scatter = rc == 0 && room_choose(p, params) < (uint32_t)p->mtu + ETHER_SLACK;
 	if (rc == 0)
 		rc = shape_configure(p, &info, params->workers, error);
 	if (rc == 0) {
 		*error = "buffer pool";
-		rc = pool_make(p, params);
+		rc = pools_make(p, params);
 	}
 	if (rc == 0)
 		rc = device_start(p, &info, error);
@@ -563,6 +582,7 @@ sl_port_close(struct sl_port *p)
 {
 	sl_port_device_close(p, false);
 	rte_mempool_free(p->pool);
+	rte_mempool_free(p->join_pool);
 	rte_mempool_free(p->control_pool);
-	p->pool = p->control_pool = NULL;
+	p->pool = p->join_pool = p->control_pool = NULL;
 }

@@ -50,6 +50,7 @@ struct sl_burst {
 	uint64_t now_us;
 	uint64_t rx_bytes;
 	const struct sl_parse_local *local; /* of that port */
+	struct rte_mempool *join_pool; /* its large buffers; NULL: its frames come in one piece */
 	const struct sl_fib *fib;
 
 	struct rte_mbuf *mbuf[SL_BURST_MAX];

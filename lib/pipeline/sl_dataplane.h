@@ -49,7 +49,7 @@ struct sl_port_config {
 struct sl_dataplane_config {
 	uint16_t workers;	/* 1 .. 32; each needs an lcore that is not control's */
 	uint32_t mbufs;		/* per pool */
-	uint16_t mbuf_data_size; /* bytes of data room, 0 = for the largest mtu */
+	uint16_t mbuf_data_size; /* bytes of data room, 0 = for the largest mtu; less: larger frames come in several buffers */
 	uint32_t ring_size;	/* worker -> control, entries */
 	uint32_t hop_cache_entries; /* per worker */
 	uint16_t burst;		/* frames a poll, 0 = 32, at most 64 */
@@ -166,6 +166,7 @@ struct sl_worker_stats {
 	uint64_t busy_tsc, idle_tsc, transit_tsc, driver_tsc;
 	uint64_t polls, busy_polls;
 	uint64_t punt_ring_full, event_ring_full, learn_ring_full;
+	uint64_t joined; /* frames that came in several buffers, made one */
 	uint64_t longest_tsc; /* of a turn, with measure_cycles: a sleep, and time in which others had the CPU, are in it */
 	bool stalled;	 /* has taken no turn for a second or more */
 	uint64_t still_us; /* since its last turn, as control saw it; 0 unless stalled */

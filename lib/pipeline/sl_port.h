@@ -36,12 +36,14 @@ struct sl_port {
 	int node; /* NUMA node, -1 = none or unknown */
 	struct sl_queue_map map;
 	uint16_t mtu; /* IP MTU, bytes */
+	bool scatter; /* buffers are smaller than the largest frame: it comes in several */
 	bool control_queue; /* transmit queue number `workers` is control's */
 	bool opened, started, created; /* of the device; created: by us, so ours to remove */
 	uint8_t mac[6];
 	char driver[32];
 	struct rte_device *device;
 	struct rte_mempool *pool;	  /* received frames */
+	struct rte_mempool *join_pool;	  /* large ones, where frames come in several of pool's; else NULL (sl_join.h) */
 	struct rte_mempool *control_pool; /* control's own: a flood cannot take its buffers */
 	struct sl_parse_local local;
 	uint64_t control_tx, control_tx_dropped; /* control alone */

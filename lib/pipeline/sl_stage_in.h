@@ -5,6 +5,7 @@
  * The receiving half of transit: classify, session, admit, open, commit. Each stage reads and writes struct
  * sl_burst only, and what its session's owner may write.
  */
+#include "sl_join.h"
 #include "sl_worker.h"
 
 /* What the NIC said about checksums and tags, in the parser's words. */
@@ -38,10 +39,11 @@ sl_frame_note(struct sl_burst *b, uint32_t i, uint8_t kind, const void *what, ui
 	return verdict;
 }
 
-/* The port's headers: an FMP packet and its source, or PUNT, or a DROP_* of the parser's, or DROP_SEGMENTS. */
+/* The port's headers: an FMP packet and its source, or PUNT, or a DROP_* of the parser's, or DROP_SEGMENTS*. */
 static inline void
-sl_stage_classify(struct sl_burst *b, const struct sl_parse_local *local)
+sl_stage_classify(struct sl_worker *w, struct sl_burst *b)
 {
+	const struct sl_parse_local *local = b->local;
 	static const uint8_t frame_kind[] = {[SL_PARSE_ESTABLISHED] = SL_FRAME_SESSION,
 		[SL_PARSE_HANDSHAKE] = SL_FRAME_HANDSHAKE, [SL_PARSE_NEIGH] = SL_FRAME_NEIGHBOUR,
 		[SL_PARSE_BEACON] = SL_FRAME_BEACON, [SL_PARSE_TRAVERSAL] = SL_FRAME_TRAVERSAL};
@@ -61,8 +63,17 @@ sl_stage_classify(struct sl_burst *b, const struct sl_parse_local *local)
 		if (i + SL_AHEAD_DATA < b->count)
 			rte_prefetch0(rte_pktmbuf_mtod(b->mbuf[i + SL_AHEAD_DATA], void *));
 		b->rx_bytes += m->pkt_len;
-		v = unlikely(m->nb_segs != 1 || m->data_off < SL_PATH_HEADROOM_MIN) ? SL_DROP_SEGMENTS :
-			sl_parse(local, data, m->data_len, sl_rx_hints(m), in);
+		if (unlikely(m->nb_segs != 1 || m->data_off < SL_PATH_HEADROOM_MIN)) {
+			v = sl_join(b->join_pool, &b->mbuf[i]);
+			if (v != SL_FORWARD) {
+				b->verdict[i] = (uint8_t)v;
+				continue;
+			}
+			SL_COUNT(w, joined, 1);
+			m = b->mbuf[i];
+			data = rte_pktmbuf_mtod(m, uint8_t *);
+		}
+		v = sl_parse(local, data, m->data_len, sl_rx_hints(m), in);
 		if (likely(v == SL_FORWARD)) {
 			b->verdict[i] = SL_VERDICT_NONE;
 			b->live[live++] = (uint8_t)i;

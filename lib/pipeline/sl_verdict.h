@@ -30,7 +30,8 @@ extern "C" {
 	X(DROP_UDP_CHECKSUM, "drop_udp_checksum", "wrong UDP checksum, or none over IPv6")                             \
 	X(DROP_ETH_LENGTH, "drop_eth_length", "raw Ethernet frame: length field beyond the frame")                     \
 	X(DROP_ETH_TYPE, "drop_eth_type", "raw Ethernet frame: unknown frame type or no transport on the port")        \
-	X(DROP_SEGMENTS, "drop_segments", "frame in more than one buffer, or without room for headers in front")       \
+	X(DROP_SEGMENTS, "drop_segments", "frame in several buffers that none here can hold, or that do not add up")   \
+	X(DROP_SEGMENTS_FULL, "drop_segments_full", "frame in several buffers, and no large one was free")             \
 	X(DROP_FMP_SHORT, "drop_fmp_short", "FMP packet shorter than its phase's minimum")                             \
 	X(DROP_FMP_VERSION, "drop_fmp_version", "FMP version is not 0")                                                \
 	X(DROP_FMP_PHASE, "drop_fmp_phase", "unknown FMP phase")                                                       \

@@ -31,6 +31,7 @@ struct sl_rx_queue {
 	uint16_t port; /* our index */
 	bool off;
 	const struct sl_parse_local *local;
+	struct rte_mempool *join_pool;
 };
 
 struct sl_tx_queue {
@@ -50,6 +51,7 @@ struct sl_worker_counters {
 	uint64_t busy_tsc, idle_tsc, transit_tsc, driver_tsc, polls, busy_polls;
 	uint64_t longest_tsc; /* from one poll's beginning to the next; who measures may set it to 0 */
 	uint64_t punt_ring_full, event_ring_full, learn_ring_full;
+	uint64_t joined; /* frames in several buffers made one */
 	uint64_t inject_full[SL_PORTS_MAX]; /* control's frames that the port's queue did not take */
 };
 

@@ -4,7 +4,7 @@
  *
  *	step		does						gives a verdict
  *	classify	Ethernet, VLAN, IP, UDP or raw Ethernet		PUNT (handshake, ARP, ND, ICMP, beacon,
- *			header; FMP prefix				STUN, punch), DROP_SEGMENTS and those of sl_parse.h: DROP_ETHERTYPE
+ *			header; FMP prefix				STUN, punch), DROP_SEGMENTS* and those of sl_parse.h: DROP_ETHERTYPE
  *									.. DROP_ETH_TYPE, DROP_FMP_*, DROP_NPT
  *	session		receiver index -> session
  *	admit		session, UDP checksum of a new source,		HANDOFF, DROP_UNKNOWN_INDEX, DROP_UDP_CHECKSUM,
@@ -23,7 +23,8 @@
  *
  * Who frees: finish, and nobody else in here, each frame that did not leave. A transmitted frame is the NIC's, a punted one
  * control's (dataplane.c frees it after its sink has seen it), one handed over the owner's, who brings it here again
- * from `resume` on. Nothing in here allocates, locks, calls the system, logs or divides; tests/eal holds it to that.
+ * from `resume` on. Nothing in here allocates memory, locks, calls the system, logs or divides; tests/eal holds it to that.
+ * Frames in several buffers are joined in one (sl_join.h) before anything looks at them.
  */
 #include "sl_stage_out.h"
 
@@ -35,7 +36,7 @@ sl_transit(struct sl_worker *w, struct sl_burst *b)
 	b->fib = __atomic_load_n(&w->fib->current, __ATOMIC_ACQUIRE);
 
 	if (likely(b->port != SL_PORT_NONE))
-		sl_stage_classify(b, b->local);
+		sl_stage_classify(w, b);
 	else
 		sl_stage_resume(b);
 	sl_stage_session(w, b);

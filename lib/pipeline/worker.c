@@ -156,6 +156,7 @@ poll_ports(struct sl_worker *w)
 			continue;
 		b->port = w->rx[q].port;
 		b->local = w->rx[q].local;
+		b->join_pool = w->rx[q].join_pool;
 		pass(w, b, begin);
 		frames += b->count;
 	}

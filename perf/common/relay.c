@@ -64,7 +64,7 @@ peer_make(struct relay *r, unsigned i)
 static int
 port_make(struct relay *r, uint16_t p)
 {
-	struct sl_port_config pc = {.mtu = 0, .addr_count = 2};
+	struct sl_port_config pc = {.mtu = r->jumbo ? 9000 : 0, .addr_count = 2};
 	struct sl_dataplane_transport eth = {.id = (uint8_t)(1 + p), .kind = SL_ADDR_ETH, .mtu = 8900, .port = p,
 		.ethertype = 0x2121};
 	const char *error = NULL;
@@ -102,7 +102,8 @@ relay_make(struct relay *r, const char *name, uint8_t link, uint16_t workers, ui
 		.bind_any4 = true, .bind_any6 = true};
 	const struct sl_router_sink router_sink = {.send = no_send};
 	const struct sl_dataplane_sink sink = {NULL};
-	const struct sl_dataplane_config dc = {.workers = workers, .mbufs = 2048, .burst = RELAY_BURST, .aead = r->aead};
+	const struct sl_dataplane_config dc = {.workers = workers, .mbufs = 2048, .burst = RELAY_BURST, .aead = r->aead,
+		.mbuf_data_size = r->jumbo ? 2048 : 0};
 	struct sl_router_config rc;
 
 	snprintf(r->name, sizeof(r->name), "%s", name);

@@ -29,6 +29,7 @@ struct relay {
 	char name[16];
 	uint8_t link; /* enum sl_addr_kind */
 	uint16_t workers, ports;
+	bool jumbo; /* MTU 9,000, and buffers of 2,048 bytes at the ports: set before relay_make() */
 	const struct sl_aead_backend *aead;
 	struct sl_aead_ctx *ctx[RELAY_PORTS]; /* of a share's peers, and for bare rounds */
 	struct sl_identity *identity;

@@ -157,7 +157,8 @@ static bool
 port_make(struct rig *r, uint16_t port)
 {
 	static unsigned serial;
-	struct sl_port_config pc = {.vlan = r->config.vlan, .ignore_rx_checksum = r->config.ignore_checksum, .addr_count = 2};
+	struct sl_port_config pc = {.vlan = r->config.vlan, .ignore_rx_checksum = r->config.ignore_checksum, .addr_count = 2,
+		.mtu = r->config.mtu};
 	struct sl_port_stats stats;
 	const char *error = NULL;
 	char name[32];
@@ -188,17 +189,25 @@ port_make(struct rig *r, uint16_t port)
 	return true;
 }
 
+uint16_t
+rig_link_mtu(const struct rig *r, uint8_t kind)
+{
+	if (kind == SL_ADDR_ETH)
+		return r->config.mtu ? r->config.mtu - 3 : RIG_ETH_MTU;
+	return r->config.mtu ? r->config.mtu - 48 : RIG_UDP_MTU;
+}
+
 static bool
 transports_make(struct rig *r)
 {
-	struct sl_dataplane_transport t = {.id = 0, .kind = SL_ADDR_UDP4, .mtu = RIG_UDP_MTU, .udp_port = 2121,
-		.bind_any4 = true, .bind_any6 = true};
+	struct sl_dataplane_transport t = {.id = 0, .kind = SL_ADDR_UDP4, .mtu = rig_link_mtu(r, SL_ADDR_UDP4),
+		.udp_port = 2121, .bind_any4 = true, .bind_any6 = true};
 
 	if (sl_dataplane_transport_add(r->dp, &t) != 0)
 		return false;
 	for (uint16_t port = 0; port < RIG_PORTS; port++) {
-		t = (struct sl_dataplane_transport){.id = (uint8_t)(1 + port), .kind = SL_ADDR_ETH, .mtu = RIG_ETH_MTU,
-			.port = port, .ethertype = 0x2121};
+		t = (struct sl_dataplane_transport){.id = (uint8_t)(1 + port), .kind = SL_ADDR_ETH,
+			.mtu = rig_link_mtu(r, SL_ADDR_ETH), .port = port, .ethertype = 0x2121};
 		if (sl_dataplane_transport_add(r->dp, &t) != 0)
 			return false;
 	}
@@ -212,7 +221,7 @@ parts_make(struct rig *r)
 		.workers = r->config.workers, .reclaim = reclaim, .reclaim_arg = r};
 	const struct sl_router_sink router_sink = {.arg = r, .send = router_send, .reclaim = reclaim};
 	const struct sl_dataplane_config dc = {.workers = r->config.workers, .mbufs = 4096, .ring_size = r->config.ring_size,
-		.aead = r->config.aead, .idle_sleep_us = r->config.idle_sleep_us, .measure_cycles = true};
+		.aead = r->config.aead, .mbuf_data_size = r->config.data_size, .idle_sleep_us = r->config.idle_sleep_us, .measure_cycles = true};
 	const struct sl_dataplane_sink sink = {r, on_handshake, on_message, on_datagram, on_learn, on_too_big,
 		on_first_frame, on_roamed, on_beacon, .traversal = on_traversal, .path_mtu = on_path_mtu};
 	struct sl_router_config rc;
@@ -320,8 +329,11 @@ rig_destroy(struct rig *r)
 	sl_dataplane_buffers(r->dp, &free_count, &total);
 	SL_EXPECT_EQ(free_count, total);
 	expect_pool_whole(r->pool);
-	for (uint16_t port = 0; port < RIG_PORTS; port++)
+	for (uint16_t port = 0; port < RIG_PORTS; port++) {
 		expect_pool_whole(r->dp->ports[port].control_pool);
+		if (r->dp->ports[port].join_pool)
+			expect_pool_whole(r->dp->ports[port].join_pool);
+	}
 	sl_dataplane_destroy(r->dp);
 	r->dp = NULL; /* from here on things are reclaimed at once */
 	sl_router_destroy(r->router);

@@ -19,7 +19,10 @@
 #define RIG_PEERS 128
 #endif
 #define RIG_WORKERS 4
+/* Bytes of the test's own buffers, and of what is kept of a frame. */
+#ifndef RIG_FRAME_MAX
 #define RIG_FRAME_MAX 2048
+#endif
 #define RIG_UDP_MTU 1452
 #define RIG_ETH_MTU 1497
 #define RIG_SEEN 4096
@@ -35,6 +38,8 @@ struct rig_config {
 	uint16_t vlan;
 	uint32_t max_peers;	/* 0 = RIG_PEERS */
 	uint32_t idle_sleep_us;
+	uint16_t mtu;		/* of the ports, IP; 0 = 1500 and the transports' usual ones */
+	uint16_t data_size;	/* of the ports' buffers; 0 = for the MTU */
 };
 
 /* The far end. */
@@ -107,6 +112,8 @@ size_t rig_seal_raw(uint8_t *packet, const struct rig_peer *p, uint64_t counter,
 	size_t text_len);
 /* From the peer to the relay's port: outer headers around an FMP packet. Returns the frame's length. */
 size_t rig_wrap(const struct rig *r, const struct rig_peer *p, uint8_t *frame, const void *packet, size_t len);
+/* FMP bytes that fit in a packet of such a peer's. */
+uint16_t rig_link_mtu(const struct rig *r, uint8_t kind);
 /* Where the FMP packet begins in such a frame. */
 size_t rig_outer(const struct rig_peer *p);
 /* Checksums of a frame made anew, after a test has changed it: IPv4 header, UDP. */

@@ -356,7 +356,7 @@ rig_peer_add_bare(struct rig *r, uint8_t kind, uint16_t port, uint16_t owner, bo
 	}
 	r->now_us = sl_dataplane_now_us();
 	rig_session_install(r, p, owner);
-	if (sl_router_peer_up(r->router, p->id, p->xonly, kind == SL_ADDR_ETH ? RIG_ETH_MTU : RIG_UDP_MTU, r->now_us) != 0)
+	if (sl_router_peer_up(r->router, p->id, p->xonly, rig_link_mtu(r, kind), r->now_us) != 0)
 		sl_test_fail(__FILE__, __LINE__, "router refuses the peer");
 	sl_router_tick(r->router, r->now_us);
 	if (!with_path)

@@ -7,7 +7,7 @@ static unsigned limits_run;
 /* Runs last, since cases run in the reverse of their order in the executable. Says nothing when only some have run. */
 SL_TEST(verdicts, all_reached)
 {
-	if (rows_kinds != 3 || limits_run != 7)
+	if (rows_kinds != 3 || limits_run != 8)
 		SL_SKIP("not all cases have run");
 	for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
 		SL_EXPECT_MSG(rows_reached[v], "%s was never reached", sl_verdict_name((enum sl_verdict)v));
@@ -163,6 +163,33 @@ SL_TEST(full, segments)
 	SL_ASSERT(rte_ring_enqueue(r->in[0], m) == 0);
 	rig_poll(r, false);
 	SL_EXPECT_EQ(rig_verdict(r, SL_DROP_SEGMENTS), 2);
+	mark(r);
+	rig_destroy(r);
+}
+
+/* More in test_segments.c. */
+SL_TEST(full, large_buffers)
+{
+	const struct rig_config config = {.data_size = 1024};
+	struct rig *r = rig_create(&config);
+	struct rte_mbuf *m, **held;
+	uint8_t frame[100] = {0};
+	struct rte_mempool *pool;
+	unsigned n = 0;
+
+	SL_ASSERT(r);
+	pool = r->dp->ports[0].join_pool;
+	SL_ASSERT(pool != NULL);
+	held = calloc(pool->size, sizeof(*held));
+	while (n < pool->size && (held[n] = rte_pktmbuf_alloc(pool)) != NULL)
+		n++;
+	m = rig_mbuf(r, frame, sizeof(frame));
+	SL_ASSERT(rte_pktmbuf_chain(m, rig_mbuf(r, frame, sizeof(frame))) == 0);
+	SL_ASSERT(rte_ring_enqueue(r->in[0], m) == 0);
+	rig_poll(r, false);
+	SL_EXPECT_EQ(rig_verdict(r, SL_DROP_SEGMENTS_FULL), 1);
+	rte_pktmbuf_free_bulk(held, n);
+	free(held);
 	mark(r);
 	rig_destroy(r);
 }
