@@ -3,7 +3,9 @@
 #define SL_CTL_FIELDS_H
 /* Fields of the daemon's answers, as values and as cells of a table. What is missing is 0, false or "-". */
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
+#include "../../lib/overlay/sl_text.h"
 #include "pages.h"
 #include "table.h"
 
@@ -59,7 +61,11 @@ shorten(char out[80], const char *s, const struct sl_page_options *opt)
 static inline void
 row(FILE *out, const char *name, const char *value)
 {
-	fprintf(out, "%-16s %s\n", name, value);
+	char shown[640];
+
+	snprintf(shown, sizeof(shown), "%s", value);
+	sl_text_clean(shown);
+	fprintf(out, "%-16s %s\n", name, shown);
 }
 
 static inline void

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "table.h"
+#include "../../lib/overlay/sl_text.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,10 +62,8 @@ sl_table_cell(struct sl_table *t, const char *fmt, ...)
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = checked(NULL);
 	va_end(ap);
-	/* What peers chose (aliases) cannot move the cursor. */
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
+	/* What others chose (aliases, adverts, relays' words) cannot move the cursor. */
+	sl_text_clean(text);
 	if (t->count == t->room) {
 		t->room = t->room ? 2 * t->room : 256;
 		t->cells = checked(realloc(t->cells, t->room * sizeof(*t->cells)));

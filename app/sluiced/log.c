@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "../../lib/overlay/sl_bucket.h"
+#include "../../lib/overlay/sl_text.h"
 
 #define REASONS 256u /* format strings of the whole program, with room */
 #define BURST 10
@@ -136,9 +137,7 @@ log_hook(void *arg, enum sl_log_level level, enum sl_log_topic topic, const char
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	if (n < 0)
 		goto out;
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = ' ';
+	sl_text_clean(text);
 	if (r->suppressed) {
 		snprintf(tail, sizeof(tail), " (%llu more like this left out before)",
 			(unsigned long long)r->suppressed);

@@ -16,7 +16,10 @@
     dup         one true event, ever again, as fast as it is read
     flood       EVENTS_S different true events a second
     endless     one message whose fragments never end, as fast as they are read
-    pings       pings, as fast as they are read
+    pings       pings without content, as fast as they are read
+    pongs       pongs without content, the same
+    fragments   one message in fragments of one byte, the same
+    nul         events whose content has a \\u0000, which NIP-01 allows
     flood-other the same of an author that nobody asked about
     good        what the file `good` holds, live ones too (a line appended to it is sent on)
     drop-good   good, but each connection lives 20 ms after its first request
@@ -134,10 +137,20 @@ class Relay:
             while True:
                 writer.write(b"\x00\x7f" + struct.pack("!Q", 60000) + b"x" * 60000)
                 await writer.drain()
-        elif way == "pings":
+        elif way in ("pings", "pongs"):
             while True:
-                writer.write(b"\x89\x00" * 20000)
+                writer.write((b"\x89\x00" if way == "pings" else b"\x8a\x00") * 20000)
                 await writer.drain()
+        elif way == "fragments":
+            writer.write(b"\x01\x01[")
+            while True:
+                writer.write(b"\x00\x01 " * 20000)
+                await writer.drain()
+        elif way == "nul":
+            for i in range(100):
+                await self.say(writer, way, f'["EVENT","{sub}",{{"id":"{i:064x}","pubkey":"{i:064x}","created_at":1,"kind":37195,'
+                                            f'"tags":[],"content":"\\u0000","sig":"{i:0128x}"}}]')
+            await self.say(writer, way, f'["EOSE","{sub}"]')
         elif way == "binary":
             while True:
                 writer.write(frame(os.urandom(1000), 2))

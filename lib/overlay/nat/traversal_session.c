@@ -2,6 +2,7 @@
 /* One session: observed, offered or answered, punched. */
 #include "traversal_internal.h"
 #include "../../crypto/sl_hash.h"
+#include "../sl_text.h"
 #include <stdio.h>
 
 static struct trav_session *
@@ -381,9 +382,7 @@ answer_received(struct sl_traversal *t, const uint8_t author[SL_XONLY_BYTES], co
 	if (!answer->accepted) {
 		trav_count(t, SL_TRAVERSAL_REFUSED_RX);
 		snprintf(why, sizeof(why), "refused by the peer: %s", answer->reason);
-		for (char *c = why; *c; c++)
-			if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
-				*c = '?';
+		sl_text_clean(why);
 		failed(t, s, why);
 		return;
 	}

@@ -189,7 +189,12 @@ sl_nostr_client_overhead(struct sl_nostr_client *c, unsigned i, size_t len, cons
 void
 sl_nostr_client_heard(struct sl_nostr_client *c, unsigned i, const struct sl_nostr_time *now)
 {
-	sl_nostr_relay_heard(&c->relays[i], now);
+	struct relay *r = &c->relays[i];
+
+	if (r->info.state != SL_NOSTR_RELAY_OPEN)
+		return;
+	sl_nostr_relay_heard(r, now);
+	sl_nostr_relay_charge(c, i, 0, now);
 }
 
 uint64_t

@@ -51,6 +51,7 @@ struct relay {
 	struct sl_bucket messages, bytes;
 	bool paused;
 	uint64_t paused_us, paused_total_us;
+	int64_t overhead; /* bytes beside messages that are not paid for as frames yet; negative: room for those of messages */
 	uint32_t strikes;
 	char doomed[SL_NOSTR_REASON_SIZE]; /* why it is to be taken down; "" = it is not */
 	bool punished;			   /* with the longest back-off */

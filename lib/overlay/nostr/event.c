@@ -30,13 +30,16 @@ read_hex(uint8_t *out, size_t len, const json_t *v)
 	return sl_hex_parse(out, len, json_string_value(v)) ? SL_NOSTR_BAD_HEX : SL_NOSTR_OK;
 }
 
+/* above: what a number over max is called. */
 static enum sl_nostr_error
-read_uint(uint64_t *out, uint64_t max, const json_t *v)
+read_uint(uint64_t *out, uint64_t max, enum sl_nostr_error above, const json_t *v)
 {
 	if (!v)
 		return SL_NOSTR_FIELD_MISSING;
-	if (!json_is_integer(v) || json_integer_value(v) < 0 || (uint64_t)json_integer_value(v) > max)
+	if (!json_is_integer(v) || json_integer_value(v) < 0)
 		return SL_NOSTR_FIELD_TYPE;
+	if ((uint64_t)json_integer_value(v) > max)
+		return above;
 	*out = (uint64_t)json_integer_value(v);
 	return SL_NOSTR_OK;
 }
@@ -138,9 +141,9 @@ sl_nostr_event_from_json(struct sl_nostr_event *e, const json_t *o, unsigned fla
 		e->has_sig = true;
 	}
 	if (!rc)
-		rc = read_uint(&e->created_at, SL_NOSTR_TIME_MAX, json_object_get(o, "created_at"));
+		rc = read_uint(&e->created_at, SL_NOSTR_TIME_MAX, SL_NOSTR_FUTURE, json_object_get(o, "created_at"));
 	if (!rc)
-		rc = read_uint(&kind, UINT16_MAX, json_object_get(o, "kind"));
+		rc = read_uint(&kind, UINT16_MAX, SL_NOSTR_FIELD_TYPE, json_object_get(o, "kind"));
 	e->kind = (uint32_t)kind;
 	if (!rc)
 		rc = read_texts(e, json_object_get(o, "tags"), json_object_get(o, "content"));

@@ -65,7 +65,15 @@ sl_nostr_json_parse(json_t **root, const char *text, size_t len)
 	*root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
 	if (*root)
 		return SL_NOSTR_OK;
-	return json_error_code(&why) == json_error_out_of_memory ? SL_NOSTR_NO_MEMORY : SL_NOSTR_NOT_JSON;
+	switch (json_error_code(&why)) {
+	case json_error_out_of_memory:
+		return SL_NOSTR_NO_MEMORY;
+	case json_error_null_character:
+	case json_error_null_byte_in_key:
+		return SL_NOSTR_NUL;
+	default:
+		return SL_NOSTR_NOT_JSON;
+	}
 }
 
 void

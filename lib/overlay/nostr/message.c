@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sl_nostr_message.h"
 #include "nostr_json.h"
+#include "../sl_text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,16 +12,12 @@
 
 /* --- in --- */
 
-/* Printable ASCII: a relay's words go to logs and terminals. */
+/* A relay's words go to logs and terminals. */
 static void
 read_reason(char out[SL_NOSTR_REASON_SIZE], const json_t *v)
 {
-	const char *s = json_is_string(v) ? json_string_value(v) : "";
-	size_t n = 0;
-
-	for (; s[n] && n < SL_NOSTR_REASON_SIZE - 1; n++)
-		out[n] = s[n] >= 0x20 && s[n] < 0x7f ? s[n] : '?';
-	out[n] = '\0';
+	snprintf(out, SL_NOSTR_REASON_SIZE, "%s", json_is_string(v) ? json_string_value(v) : "");
+	sl_text_clean(out);
 }
 
 static enum sl_nostr_error

@@ -9,6 +9,8 @@
 
 #define RESUME_MESSAGES 20.0 /* tokens that are worth waking a paused relay for */
 #define PAUSED_POLL_US 50000u
+#define HEADS_BYTES 64 /* of a message: frame head, TLS record */
+#define HEADS_OWED_MAX 4096
 
 const char *
 sl_nostr_relay_state_name(enum sl_nostr_relay_state s)
@@ -119,6 +121,7 @@ sl_nostr_relay_opened(struct sl_nostr_client *c, unsigned i, const struct sl_nos
 	r->ping_us = 0;
 	r->paused = false;
 	r->paused_total_us = 0;
+	r->overhead = -HEADS_OWED_MAX; /* the greeting's: TLS tickets, the upgrade's answer */
 	r->strikes = 0;
 	r->doomed[0] = '\0';
 	r->punished = r->auth_sent = r->auth_done = false;
@@ -173,8 +176,11 @@ sl_nostr_relay_strike(struct relay *r, enum sl_nostr_error e)
 	/* Stored events grow old by themselves, and clocks differ. */
 	if (e == SL_NOSTR_EXPIRED || e == SL_NOSTR_TOO_OLD || e == SL_NOSTR_FUTURE || e == SL_NOSTR_NO_MEMORY)
 		return;
-	/* A stranger's sound event to us, over limits that are ours, is none of an honest relay's fault. Its bytes it pays for. */
-	if (e == SL_NOSTR_TOO_LONG || e == SL_NOSTR_TOO_MANY_TAGS || e == SL_NOSTR_TOO_MANY_VALUES)
+	/*
+	 * A stranger's sound event to us, over limits that are ours or with a text that is none for us, is no honest relay's fault.
+	 * Its bytes it pays for.
+	 */
+	if (e == SL_NOSTR_TOO_LONG || e == SL_NOSTR_TOO_MANY_TAGS || e == SL_NOSTR_TOO_MANY_VALUES || e == SL_NOSTR_NUL)
 		return;
 	if (++r->strikes < SL_NOSTR_STRIKES_MAX)
 		return;
@@ -189,7 +195,6 @@ charge(struct sl_nostr_client *c, unsigned i, unsigned count, size_t len, const 
 	struct relay *r = &c->relays[i];
 	double messages = sl_bucket_level(&r->messages, now->us), bytes = sl_bucket_level(&r->bytes, now->us);
 
-	r->info.messages += count;
 	r->info.bytes += len;
 	if (messages >= r->messages.burst && bytes >= r->bytes.burst)
 		r->paused_total_us = 0;
@@ -203,16 +208,34 @@ charge(struct sl_nostr_client *c, unsigned i, unsigned count, size_t len, const 
 	}
 }
 
+/* A message; it brings with it what frames' heads and TLS records of it take. */
 void
 sl_nostr_relay_charge(struct sl_nostr_client *c, unsigned i, size_t len, const struct sl_nostr_time *now)
 {
+	struct relay *r = &c->relays[i];
+
+	r->info.messages++;
+	if (r->overhead > -HEADS_OWED_MAX)
+		r->overhead -= HEADS_BYTES;
 	charge(c, i, 1, len, now);
 }
 
+/*
+ * Bytes beside messages. A frame without content is two of them and costs as much work as a message: what is more than messages
+ * explain is paid for as frames, not only as bytes.
+ */
 void
 sl_nostr_relay_charge_bytes(struct sl_nostr_client *c, unsigned i, size_t len, const struct sl_nostr_time *now)
 {
-	charge(c, i, 0, len, now);
+	struct relay *r = &c->relays[i];
+	unsigned count = 0;
+
+	r->overhead += (int64_t)len;
+	if (r->overhead > 0) {
+		count = (unsigned)(r->overhead / HEADS_BYTES);
+		r->overhead %= HEADS_BYTES;
+	}
+	charge(c, i, count, len, now);
 }
 
 static uint64_t

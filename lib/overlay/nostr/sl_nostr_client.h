@@ -149,11 +149,11 @@ void sl_nostr_client_text(struct sl_nostr_client *c, unsigned relay, const char 
 /* A frame that is no message: too long, or binary. */
 void sl_nostr_client_fault(struct sl_nostr_client *c, unsigned relay, enum sl_nostr_error e, const struct sl_nostr_time *now);
 /*
- * What a connection took beyond the texts and faults that were told of it: frames' heads, pings, parts of messages that do
- * not end. Charged to the relay's bytes.
+ * What a connection took beyond the texts and faults that were told of it: frames' heads, pings. Charged to the relay's bytes,
+ * and as messages, one for each 64 bytes that its messages do not explain.
  */
 void sl_nostr_client_overhead(struct sl_nostr_client *c, unsigned relay, size_t len, const struct sl_nostr_time *now);
-/* A sign of life without content (pong). */
+/* A sign of life without content (pong). Counts as a message. */
 void sl_nostr_client_heard(struct sl_nostr_client *c, unsigned relay, const struct sl_nostr_time *now);
 /* What is due; returns when to call again at the latest (monotonic us). */
 uint64_t sl_nostr_client_tick(struct sl_nostr_client *c, const struct sl_nostr_time *now);

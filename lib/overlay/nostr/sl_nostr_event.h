@@ -11,8 +11,8 @@
  *
  * An event is plain data and pointers. Parsed: the pointers lead into `storage`, one allocation, freed by
  * sl_nostr_event_fini(). Made: the maker points kind, created_at, tags and content at memory of its own, leaves storage NULL,
- * and calls sl_nostr_event_sign() or sl_nostr_event_name(). Texts are UTF-8 and end in NUL; none holds a NUL inside (JSON's
- * \u0000 is refused).
+ * and calls sl_nostr_event_sign() or sl_nostr_event_name(). Texts are UTF-8 and end in NUL; none holds a NUL inside: an
+ * event with JSON's \u0000 is left out under a name of its own, since NIP-01 allows it and an honest relay passes it on.
  *
  * No clock, no socket, no global state: any thread, one event at a time. A secret in an event (a decrypted seal) is wiped
  * by sl_nostr_event_fini(), which clears the whole storage.
@@ -37,7 +37,8 @@ extern "C" {
 	X(TOO_LONG, "too_long")		      /* over SL_NOSTR_TEXT_MAX */                                            \
 	X(TOO_DEEP, "too_deep")		      /* over SL_NOSTR_DEPTH_MAX: found before anything is allocated */       \
 	X(TOO_MANY_VALUES, "too_many_values") /* over SL_NOSTR_VALUES_MAX, the same */                                \
-	X(NOT_JSON, "not_json")		      /* no JSON, a key twice, bad UTF-8, a NUL in a text, text behind it */  \
+	X(NOT_JSON, "not_json")		      /* no JSON, a key twice, bad UTF-8, text behind it */                   \
+	X(NUL, "nul_in_text")		      /* JSON's \u0000: sound by NIP-01, and we have no use for it */          \
 	X(NOT_OBJECT, "not_an_object")                                                                                 \
 	X(FIELD_MISSING, "field_missing")                                                                              \
 	X(FIELD_TYPE, "field_type")	/* number where text is expected, a negative or broken number, ... */         \

@@ -4,8 +4,8 @@
 /*
  * What travels between us and a relay (NIP-01, NIP-42): one JSON array a text frame. Peering facts, section 6.
  *
- * A parsed message is form only; its event is not verified. Texts of a relay are cut and freed of control characters, so that
- * they may stand in a log line.
+ * A parsed message is form only; its event is not verified. Texts of a relay are cut and cleaned (sl_text.h), so that they may
+ * stand in a log line.
  */
 #include "sl_nostr_event.h"
 

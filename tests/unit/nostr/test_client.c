@@ -189,6 +189,15 @@ SL_TEST(client, strangers_do_not_cut_us_off_from_a_relay)
 	for (unsigned i = 0; i < 2 * SL_NOSTR_STRIKES_MAX; i++)
 		fake_say(&t.net, 0, text);
 	SL_EXPECT_EQ(info(0).faults[SL_NOSTR_TOO_MANY_TAGS], 2 * SL_NOSTR_STRIKES_MAX);
+	/* A NUL in a text is allowed by NIP-01, and so is a time beyond all calendars. */
+	for (unsigned i = 0; i < 2 * SL_NOSTR_STRIKES_MAX; i++) {
+		snprintf(text, sizeof(text), "[\"EVENT\",\"x\",{\"id\":\"%064d\",\"pubkey\":\"%064d\",\"sig\":\"%0128d\","
+			"\"created_at\":%s,\"kind\":21059,\"content\":\"%s\",\"tags\":[]}]", 0, 0, 0,
+			i % 2 ? "1" : "999999999999", i % 2 ? "a\\u0000b" : "");
+		fake_say(&t.net, 0, text);
+	}
+	SL_EXPECT_EQ(info(0).faults[SL_NOSTR_NUL], SL_NOSTR_STRIKES_MAX);
+	SL_EXPECT_EQ(info(0).faults[SL_NOSTR_FUTURE], SL_NOSTR_STRIKES_MAX);
 	SL_EXPECT_EQ(info(0).state, SL_NOSTR_RELAY_OPEN);
 	end();
 }
@@ -327,6 +336,41 @@ SL_TEST(client, a_flood_without_messages_is_paused_then_ended)
 	SL_EXPECT_EQ(info(0).messages, 0);
 	SL_EXPECT_EQ(info(0).bytes, took);
 	SL_EXPECT_LE(took, UINT64_C(33) * SL_NOSTR_BYTES_PER_S);
+	end();
+}
+
+/* Two bytes each and as much work as a message: paid for by number. */
+SL_TEST(client, frames_without_content_are_paid_for_by_number)
+{
+	unsigned pongs = 0, pings = 0;
+
+	begin(2);
+	fake_run(&t.net, SECOND);
+	while (!t.net.relays[0].paused && pongs < 100000) {
+		sl_nostr_client_heard(t.net.client, 0, &t.net.now);
+		pongs++;
+	}
+	SL_EXPECT_LE(pongs, 5 * SL_NOSTR_MESSAGES_PER_S);
+	while (!t.net.relays[1].paused && pings < 1000000) {
+		sl_nostr_client_overhead(t.net.client, 1, 2, &t.net.now);
+		pings++;
+	}
+	SL_EXPECT_LE(pings, 32 * (5 * SL_NOSTR_MESSAGES_PER_S + 65));
+	end();
+}
+
+/* A frame's head and a TLS record to each message are no flood. */
+SL_TEST(client, what_messages_bring_with_them_costs_nothing_more)
+{
+	begin(1);
+	fake_run(&t.net, SECOND);
+	for (unsigned i = 0; i < 60 * SL_NOSTR_MESSAGES_PER_S; i++) {
+		fake_say(&t.net, 0, "[\"NOTICE\",\"x\"]");
+		sl_nostr_client_overhead(t.net.client, 0, 45, &t.net.now);
+		fake_run(&t.net, SECOND / SL_NOSTR_MESSAGES_PER_S);
+	}
+	SL_EXPECT_EQ(info(0).throttled, 0);
+	SL_EXPECT_EQ(info(0).state, SL_NOSTR_RELAY_OPEN);
 	end();
 }
 

@@ -102,7 +102,8 @@ SL_TEST(event, every_fault_by_name)
 	expect_error("{", 0, SL_NOSTR_NOT_JSON);
 	expect_error(REST(TIME KIND TAGS TEXT) "x", 0, SL_NOSTR_NOT_JSON);
 	expect_error(REST(TIME TIME KIND TAGS TEXT), 0, SL_NOSTR_NOT_JSON);
-	expect_error(REST(TIME KIND TAGS "\"content\":\"\\u0000\","), 0, SL_NOSTR_NOT_JSON);
+	expect_error(REST(TIME KIND TAGS "\"content\":\"\\u0000\","), 0, SL_NOSTR_NUL);
+	expect_error(REST(TIME KIND TAGS "\"content\":\"\",\"a\\u0000\":1,"), 0, SL_NOSTR_NUL);
 	expect_error(REST(TIME KIND TAGS "\"content\":\"\xff\","), 0, SL_NOSTR_NOT_JSON);
 	expect_error(REST(TIME KIND TAGS "\"content\":\"\\ud800\","), 0, SL_NOSTR_NOT_JSON);
 	expect_error("[]", 0, SL_NOSTR_NOT_OBJECT);
@@ -115,7 +116,7 @@ SL_TEST(event, every_fault_by_name)
 	expect_error(REST("\"created_at\":-1," KIND TAGS TEXT), 0, SL_NOSTR_FIELD_TYPE);
 	expect_error(REST("\"created_at\":1.5," KIND TAGS TEXT), 0, SL_NOSTR_FIELD_TYPE);
 	expect_error(REST("\"created_at\":\"1\"," KIND TAGS TEXT), 0, SL_NOSTR_FIELD_TYPE);
-	expect_error(REST("\"created_at\":253402300800," KIND TAGS TEXT), 0, SL_NOSTR_FIELD_TYPE);
+	expect_error(REST("\"created_at\":253402300800," KIND TAGS TEXT), 0, SL_NOSTR_FUTURE);
 	expect_error(REST(TIME "\"kind\":65536," TAGS TEXT), 0, SL_NOSTR_FIELD_TYPE);
 	expect_error(REST(TIME KIND "\"tags\":[[]]," TEXT), 0, SL_NOSTR_FIELD_TYPE);
 	expect_error(REST(TIME KIND "\"tags\":[\"d\"]," TEXT), 0, SL_NOSTR_FIELD_TYPE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ws.h"
 
+#include "../../sl_text.h"
 #include "../sl_nostr_url.h"
 #include "meter.h"
 
@@ -180,9 +181,7 @@ conn_over(struct conn *c, const char *why)
 	char text[SL_NOSTR_REASON_SIZE];
 
 	snprintf(text, sizeof(text), "%s", c->tls_error[0] ? c->tls_error : c->error[0] ? c->error : why);
-	for (char *p = text; *p; p++)
-		if (*p < ' ' || *p >= 0x7f)
-			*p = '?';
+	sl_text_clean(text);
 	conn_clear(c);
 	c->ws->sink.closed(c->ws->sink.arg, index_of(c), text);
 }
@@ -559,9 +558,10 @@ meter(struct sl_ws *ws)
 	for (unsigned i = 0; i < ws->count; i++) {
 		struct conn *c = &ws->conns[i];
 
-		if (!c->open || sl_ws_meter(lws_get_socket_fd(c->wsi), &taken) || taken <= c->told)
+		/* Of a message that is not whole yet the part that is here will be told as a text. */
+		if (!c->open || sl_ws_meter(lws_get_socket_fd(c->wsi), &taken) || taken <= c->told + c->rx_len)
 			continue;
-		taken -= c->told;
+		taken -= c->told + c->rx_len;
 		c->told += taken;
 		ws->sink.overhead(ws->sink.arg, i, taken);
 	}
