@@ -28,56 +28,44 @@ static void chunk_init(
 	memset(c->good, true, sizeof(c->good));
 	arrange(c, cover);
 	count_groups(c);
+	for (uint32_t i = 0; i < n || i < c->groups * CHACHA_LANES; i += POLY_LANES)
+		read_ops(c, i);
 	set_spans(c, cover);
 	groups_init(c);
 }
 
-/* Up to sixteen packets from `first` on, if they are of one shape. */
+/* Up to sixteen packets from `first` on, if they are of one length. */
 static bool tags_even(struct chunk *c, uint32_t first, uint32_t count, bool in_place)
 {
-	uint64_t start[2 * POLY_LANES];
-	uint8_t *tag[2 * POLY_LANES];
-	uint64_t differ = 0;
-	uint32_t len = at_position(c, first)->text_len;
+	uint64_t differ = 0, len = c->len[first];
 	unsigned vectors = count > POLY_LANES ? 2 : 1;
+	uint8_t *tag[2 * POLY_LANES];
 
-	for (uint32_t l = 0; l < count; l++) {
-		const struct sl_aead_op *op = at_position(c, first + l);
-
-		differ |= (op->text_len ^ len) |
-			  ((uintptr_t)op->text - (uintptr_t)op->aad - SL_AEAD_AAD_BYTES);
-		start[l] = (uintptr_t)op->aad;
-		tag[l] = in_place ? op->text + len : c->tag[first + l];
-	}
+	for (uint32_t l = 0; l < count && !c->even; l++)
+		differ |= c->len[first + l] ^ len;
 	/* A vector alone of long ones is as well off in the other way. */
 	if (differ != 0 || (vectors == 1 && len >= POLY_LONG))
 		return false;
-	/*
-	 * Lanes beyond the last packet repeat the first one's, with keys that are nobody's; what
-	 * comes out of them goes nowhere.
-	 */
-	for (uint32_t l = count; l < vectors * POLY_LANES; l++) {
-		start[l] = start[0];
-		tag[l] = c->tag[first + l];
-	}
-	poly_tags_even(tag, start, len, &c->keys[first / POLY_LANES], vectors);
+	/* Lanes beyond the last packet repeat it, with keys that are nobody's; what comes out of
+	 * them goes nowhere. */
+	for (uint32_t l = 0; l < vectors * POLY_LANES; l++)
+		tag[l] = in_place && l < count ? (uint8_t *)(uintptr_t)(c->text[first + l] + len)
+					       : c->tag[first + l];
+	poly_tags_even(tag, &c->aad[first], &c->text[first], (uint32_t)len,
+		&c->keys[first / POLY_LANES], vectors);
 	return true;
 }
 
 static void tags_any(struct sl_aead_ctx *ctx, uint32_t first, uint32_t count, bool in_place)
 {
 	struct chunk *c = &ctx->chunk;
-	struct poly_job job;
+	struct poly_job job = {&c->aad[first], &c->text[first], &c->len[first], {NULL}};
 
-	for (uint32_t l = 0; l < POLY_LANES; l++) {
-		/* As above. */
-		const struct sl_aead_op *op = at_position(c, l < count ? first + l : first);
-
-		job.aad[l] = (uintptr_t)op->aad;
-		job.text[l] = (uintptr_t)op->text;
-		job.len[l] = op->text_len;
-		job.tag[l] = in_place && l < count ? op->text + op->text_len : c->tag[first + l];
-	}
+	for (uint32_t l = 0; l < POLY_LANES; l++)
+		job.tag[l] = in_place && l < count
+				     ? (uint8_t *)(uintptr_t)(c->text[first + l] +
+							      c->len[first + l])
+				     : c->tag[first + l];
 	poly_tags(&job, &c->keys[first / POLY_LANES], ctx->idle);
 }
 
@@ -268,10 +256,12 @@ void aead_avx512_poly(
 	uint8_t (*tag)[16], const uint8_t (*key)[32], const struct sl_aead_op *ops, unsigned n)
 {
 	static const uint8_t idle[64];
-	struct poly_keys keys[2];
-	struct poly_job job;
-	uint64_t start[2 * POLY_LANES];
+	uint64_t aad[2 * POLY_LANES] __attribute__((aligned(64)));
+	uint64_t text[2 * POLY_LANES] __attribute__((aligned(64)));
+	uint64_t len[2 * POLY_LANES] __attribute__((aligned(64)));
 	uint8_t *tags[2 * POLY_LANES];
+	struct poly_keys keys[2];
+	struct poly_job job = {aad, text, len, {NULL}};
 
 	assert(n > 0 && (n <= POLY_LANES || n == 2 * POLY_LANES));
 	for (unsigned l = 0; l < 2 * POLY_LANES; l++) {
@@ -281,17 +271,15 @@ void aead_avx512_poly(
 		memcpy(&keys[v].r_hi[lane], key[i] + 8, 8);
 		memcpy(&keys[v].s_lo[lane], key[i] + 16, 8);
 		memcpy(&keys[v].s_hi[lane], key[i] + 24, 8);
-		start[l] = (uintptr_t)ops[i].aad;
+		aad[l] = (uintptr_t)ops[i].aad;
+		text[l] = (uintptr_t)ops[i].text;
+		len[l] = ops[i].text_len;
 		tags[l] = tag[i];
-		if (v > 0)
-			continue;
-		job.aad[lane] = (uintptr_t)ops[i].aad;
-		job.text[lane] = (uintptr_t)ops[i].text;
-		job.len[lane] = ops[i].text_len;
-		job.tag[lane] = tag[i];
+		if (v == 0)
+			job.tag[lane] = tag[i];
 	}
 	if (n > POLY_LANES)
-		poly_tags_even(tags, start, ops[0].text_len, keys, 2);
+		poly_tags_even(tags, aad, text, ops[0].text_len, keys, 2);
 	else
 		poly_tags(&job, keys, idle);
 }

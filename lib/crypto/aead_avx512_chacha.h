@@ -441,6 +441,19 @@ static inline void chacha_set_keys(struct chacha_lanes *l, const uint8_t *const 
 	}
 }
 
+/* Counters of sixteen lanes into the two words of the nonce. */
+static inline void chacha_set_nonces(struct chacha_lanes *l, const uint64_t counter[CHACHA_LANES])
+{
+	const __m512i low =
+		_mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+	const __m512i high =
+		_mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+	__m512i a = _mm512_load_si512(counter), b = _mm512_load_si512(counter + 8);
+
+	_mm512_store_si512(l->nonce_lo, _mm512_permutex2var_epi32(a, low, b));
+	_mm512_store_si512(l->nonce_hi, _mm512_permutex2var_epi32(a, high, b));
+}
+
 /* One lane gets another key. Whole rows are written: they are read as such very soon. */
 static inline void chacha_set_key(
 	struct chacha_lanes *l, unsigned lane, const uint8_t *key, uint64_t counter)

@@ -18,6 +18,7 @@
  * Private to the AVX-512 engine.
  */
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "aead_avx512_chacha.h"
@@ -77,8 +78,12 @@ struct chunk {
 	uint32_t sets;	      /* of lanes in the pool */
 	uint32_t pieces;
 	uint16_t order[CHUNK];	/* position -> op */
+	/* By position, also where a last vector has lanes without a packet: what the ops say. */
+	uint64_t text[CHUNK] __attribute__((aligned(64)));
+	uint64_t aad[CHUNK], counter[CHUNK], len[CHUNK];
+	const uint8_t *key[CHUNK];
 	/* By position: blocks of text before the span, its blocks, the byte behind it. */
-	uint32_t skip[CHUNK] __attribute__((aligned(64)));
+	uint32_t skip[CHUNK];
 	uint32_t blocks[CHUNK], end[CHUNK];
 	bool good[CHUNK]; /* by position */
 	bool even;	  /* all of one length and lead */
@@ -140,21 +145,66 @@ static void sort(struct chunk *c)
 		c->order[rank[i]] = (uint16_t)i;
 }
 
-/* Positions of the packets; where all are of one length, as they came. */
+_Static_assert(offsetof(struct sl_aead_op, text) == 0 && offsetof(struct sl_aead_op, aad) == 8 &&
+		       offsetof(struct sl_aead_op, key) == 16 &&
+		       offsetof(struct sl_aead_op, counter) == 24 &&
+		       offsetof(struct sl_aead_op, text_len) == 32 &&
+		       offsetof(struct sl_aead_op, lead) == 40 && sizeof(struct sl_aead_op) == 48,
+	"ops are read by the row");
+
+/* Whether all packets are of one length, and of one lead where that counts: sixteen bytes of each. */
+static bool all_alike(const struct sl_aead_op *ops, uint32_t n, bool leads)
+{
+	const __m128i first = _mm_loadu_si128((const __m128i *)(const void *)&ops[0].text_len);
+	const __m128i counts = _mm_setr_epi32(-1, 0, leads ? -1 : 0, 0);
+	__m128i differ[2] = {_mm_setzero_si128(), _mm_setzero_si128()};
+
+	/* differ | (op ^ first) */
+	for (uint32_t i = 0; i < n; i++)
+		differ[i % 2] = _mm_ternarylogic_epi32(differ[i % 2], first,
+			_mm_loadu_si128((const __m128i *)(const void *)&ops[i].text_len), 0xf6);
+	return _mm_testz_si128(_mm_or_si128(differ[0], differ[1]), counts);
+}
+
+/* Positions of the packets; where all are of one length, as they came. Behind the last one it is
+ * repeated. */
 static void arrange(struct chunk *c, enum cover cover)
 {
-	uint32_t len = c->ops[0].text_len, lead = c->ops[0].lead, differ = 0;
-	uint32_t leads = cover == COVER_LEAD || cover == COVER_REST ? UINT32_MAX : 0;
-
-	for (uint32_t i = 0; i < c->n; i++)
-		differ |= (c->ops[i].text_len ^ len) | ((c->ops[i].lead ^ lead) & leads);
-	c->even = differ == 0;
-	if (!c->even) {
+	c->even = all_alike(c->ops, c->n, cover == COVER_LEAD || cover == COVER_REST);
+	if (c->even)
+		for (uint32_t i = 0; i < CHUNK; i++)
+			c->order[i] = (uint16_t)i;
+	else
 		sort(c);
-		return;
-	}
-	for (uint32_t i = 0; i < CHUNK; i++)
-		c->order[i] = (uint16_t)i;
+	for (uint32_t i = c->n; i % CHACHA_LANES != 0; i++)
+		c->order[i] = c->order[c->n - 1];
+}
+
+/* Four words of each of eight ops, turned round: rows of ops are loaded so that they come out in
+ * order. */
+static void read_ops(struct chunk *c, uint32_t first)
+{
+	const uint64_t *row[POLY_LANES];
+	__m512i a, b, d, e, ab_lo, ab_hi, de_lo, de_hi;
+
+	for (uint32_t l = 0; l < POLY_LANES; l++)
+		row[l] = (const uint64_t *)(const void *)at_position(c, first + l);
+#define ROW_(i) _mm256_loadu_si256((const __m256i *)(const void *)row[i])
+#define ROWS_(i, k) _mm512_inserti64x4(_mm512_castsi256_si512(ROW_(i)), ROW_(k), 1)
+	a = ROWS_(0, 2), b = ROWS_(1, 3), d = ROWS_(4, 6), e = ROWS_(5, 7);
+#undef ROWS_
+#undef ROW_
+	ab_lo = _mm512_unpacklo_epi64(a, b), ab_hi = _mm512_unpackhi_epi64(a, b);
+	de_lo = _mm512_unpacklo_epi64(d, e), de_hi = _mm512_unpackhi_epi64(d, e);
+	_mm512_store_si512(&c->text[first], _mm512_shuffle_i64x2(ab_lo, de_lo, 0x88));
+	_mm512_store_si512(&c->key[first], _mm512_shuffle_i64x2(ab_lo, de_lo, 0xdd));
+	_mm512_store_si512(&c->aad[first], _mm512_shuffle_i64x2(ab_hi, de_hi, 0x88));
+	_mm512_store_si512(&c->counter[first], _mm512_shuffle_i64x2(ab_hi, de_hi, 0xdd));
+	if (c->even)
+		_mm512_store_si512(&c->len[first], _mm512_set1_epi64(c->ops[0].text_len));
+	else
+		for (uint32_t l = 0; l < POLY_LANES; l++)
+			c->len[first + l] = (uint32_t)row[l][4];
 }
 
 /*
@@ -169,10 +219,8 @@ static void count_groups(struct chunk *c)
 	if (left < 8 || (left < 13 && at_position(c, first)->text_len > 512))
 		return;
 	c->groups++;
-	for (uint32_t i = c->n; i < c->groups * CHACHA_LANES; i++) {
-		c->order[i] = c->order[first];
+	for (uint32_t i = c->n; i < c->groups * CHACHA_LANES; i++)
 		c->good[i] = false;
-	}
 }
 
 static inline void set_span(
@@ -216,32 +264,31 @@ static inline uint64_t block_mask(uint32_t end, uint32_t b)
 }
 
 /* Step 0 is the block before the span: the one-time key's where that begins with the text. */
-static inline void group_place(
-	struct chunk *c, struct group *g, uint32_t lane, uint32_t position, const uint8_t *text)
+static inline void group_place(struct chunk *c, struct group *g, uint32_t first)
 {
-	uint32_t skip = c->skip[position];
+	const __m512i back = _mm512_set1_epi64(-64);
 
-	g->lanes.block[lane] = skip;
-	g->lanes.text[lane] = (uintptr_t)text + (uintptr_t)64 * skip - 64;
+	for (uint32_t l = 0; l < CHACHA_LANES; l += POLY_LANES) {
+		__m256i skip = _mm256_load_si256((const __m256i *)(const void *)&c->skip[first + l]);
+		__m512i offset = _mm512_add_epi64(
+			_mm512_slli_epi64(_mm512_cvtepu32_epi64(skip), 6), back);
+
+		_mm256_store_si256((__m256i *)(void *)&g->lanes.block[l], skip);
+		_mm512_store_si512(&g->lanes.text[l],
+			_mm512_add_epi64(_mm512_load_si512(&c->text[first + l]), offset));
+	}
 }
 
 static void groups_init(struct chunk *c)
 {
-	const uint8_t *key[CHUNK];
-
-	for (uint32_t i = 0; i < c->groups * CHACHA_LANES; i++) {
-		const struct sl_aead_op *op = at_position(c, i);
-		struct group *g = &c->grouped[i / CHACHA_LANES];
-		uint32_t l = i % CHACHA_LANES;
-
-		key[i] = op->key;
-		g->lanes.nonce_lo[l] = (uint32_t)op->counter;
-		g->lanes.nonce_hi[l] = (uint32_t)(op->counter >> 32);
-		group_place(c, g, l, i, op->text);
-	}
 	for (uint32_t g = 0; g < c->groups; g++) {
-		chacha_set_keys(&c->grouped[g].lanes, key + g * CHACHA_LANES);
-		chacha_begin(&c->grouped[g].lanes);
+		struct chacha_lanes *lanes = &c->grouped[g].lanes;
+		uint32_t first = g * CHACHA_LANES;
+
+		chacha_set_nonces(lanes, &c->counter[first]);
+		chacha_set_keys(lanes, &c->key[first]);
+		chacha_begin(lanes);
+		group_place(c, &c->grouped[g], first);
 	}
 }
 
@@ -249,14 +296,15 @@ static void groups_init(struct chunk *c)
 static void group_old(struct chunk *c, struct group *g, uint32_t first)
 {
 	const uint8_t *key[CHACHA_LANES];
+	uint64_t counter[CHACHA_LANES] __attribute__((aligned(64)));
 
 	for (uint32_t l = 0; l < CHACHA_LANES; l++) {
 		const struct sl_aead_reop *r = &c->reops[c->order[first + l]];
 
 		key[l] = r->old_key;
-		g->old.nonce_lo[l] = (uint32_t)r->old_counter;
-		g->old.nonce_hi[l] = (uint32_t)(r->old_counter >> 32);
+		counter[l] = r->old_counter;
 	}
+	chacha_set_nonces(&g->old, counter);
 	chacha_set_keys(&g->old, key);
 	chacha_begin(&g->old);
 	memcpy(g->old.block, g->lanes.block, sizeof(g->old.block));
@@ -269,9 +317,13 @@ static void group_masks(struct chunk *c, struct group *g, uint32_t first)
 	bool dead = false;
 	uint64_t all = UINT64_MAX;
 
-	if (c->even && c->all_good && first + CHACHA_LANES <= c->n && c->end[first] % 64 == 0) {
+	if (c->even && c->all_good && first + CHACHA_LANES <= c->n) {
+		uint32_t last = c->skip[first] + c->blocks[first];
+
 		g->blocks = c->blocks[first];
-		g->masked = UINT32_MAX;
+		g->masked = c->end[first] % 64 == 0 ? UINT32_MAX : g->blocks;
+		for (uint32_t l = 0; l < CHACHA_LANES && g->masked != UINT32_MAX; l++)
+			g->tail[l] = block_mask(c->end[first], last);
 		return;
 	}
 	g->blocks = UINT32_MAX;
@@ -477,9 +529,7 @@ static void run_pairs(struct sl_aead_ctx *ctx)
 		group_masks(c, group, g * CHACHA_LANES);
 		if (group->blocks == 0)
 			continue;
-		for (uint32_t l = 0; l < CHACHA_LANES; l++)
-			group_place(c, group, l, g * CHACHA_LANES + l,
-				at_position(c, g * CHACHA_LANES + l)->text);
+		group_place(c, group, g * CHACHA_LANES);
 		group_old(c, group, g * CHACHA_LANES);
 	}
 	pool_init(c);

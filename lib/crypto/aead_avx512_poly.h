@@ -57,25 +57,24 @@ POLY_INLINE void poly_mul(struct poly_sum *a, const __m512i x[3], const struct p
 }
 
 /*
- * To limbs again: h[0] < 2^44, h[1] a little above 2^44 at most, h[2] < 2^42. A high half weighs
- * 2^52 of its limb, which is 2^8 of the next one (2^10 * 5 of the first, behind the last).
+ * To limbs again: h[1] < 2^44, h[2] < 2^42, h[0] less than 2^17 above 2^44. A high half weighs 2^52
+ * of its limb, which is 2^8 of the next one (2^10 * 5 of the first, behind the last). A multiply-add
+ * shifts and adds in one; its low 52 bits are all there is: for four blocks and the pad hi0 and hi1
+ * stay below 2^43, hi2 below 2^39.
  */
 POLY_INLINE void poly_carry(__m512i h[3], const struct poly_sum *a)
 {
-	__m512i d, c;
+	const __m512i up = _mm512_set1_epi64(1 << 8);
+	__m512i lo0 = _mm512_madd52lo_epu64(a->lo0, a->hi2, _mm512_set1_epi64(5 << 10));
+	__m512i lo1 = _mm512_madd52lo_epu64(a->lo1, a->hi0, up);
+	__m512i lo2 = _mm512_madd52lo_epu64(a->lo2, a->hi1, up);
 
-	h[0] = _mm512_and_si512(a->lo0, POLY_M44);
-	d = _mm512_add_epi64(a->lo1, _mm512_slli_epi64(a->hi0, 8));
-	d = _mm512_add_epi64(d, _mm512_srli_epi64(a->lo0, 44));
-	h[1] = _mm512_and_si512(d, POLY_M44);
-	c = _mm512_srli_epi64(d, 44);
-	d = _mm512_add_epi64(a->lo2, _mm512_slli_epi64(a->hi1, 8));
-	d = _mm512_add_epi64(d, c);
-	h[2] = _mm512_and_si512(d, POLY_M42);
-	c = _mm512_add_epi64(_mm512_srli_epi64(d, 42), _mm512_slli_epi64(a->hi2, 10));
-	h[0] = _mm512_add_epi64(_mm512_add_epi64(h[0], c), _mm512_slli_epi64(c, 2));
-	h[1] = _mm512_add_epi64(h[1], _mm512_srli_epi64(h[0], 44));
-	h[0] = _mm512_and_si512(h[0], POLY_M44);
+	lo1 = _mm512_add_epi64(lo1, _mm512_srli_epi64(lo0, 44));
+	lo2 = _mm512_add_epi64(lo2, _mm512_srli_epi64(lo1, 44));
+	h[0] = _mm512_and_si512(lo0, POLY_M44);
+	h[1] = _mm512_and_si512(lo1, POLY_M44);
+	h[2] = _mm512_and_si512(lo2, POLY_M42);
+	h[0] = _mm512_madd52lo_epu64(h[0], _mm512_srli_epi64(lo2, 42), _mm512_set1_epi64(5));
 }
 
 /* Texts of this length and longer are worth four powers. */
@@ -83,7 +82,7 @@ POLY_INLINE void poly_carry(__m512i h[3], const struct poly_sum *a)
 
 POLY_INLINE __m512i poly_times_20(__m512i x)
 {
-	return _mm512_add_epi64(_mm512_slli_epi64(x, 4), _mm512_slli_epi64(x, 2));
+	return _mm512_madd52lo_epu64(_mm512_setzero_si512(), x, _mm512_set1_epi64(20));
 }
 
 POLY_INLINE struct poly_power poly_power(const __m512i h[3])
@@ -91,29 +90,51 @@ POLY_INLINE struct poly_power poly_power(const __m512i h[3])
 	return (struct poly_power){h[0], h[1], h[2], poly_times_20(h[1]), poly_times_20(h[2])};
 }
 
-/* Sixteen bytes a lane to limbs; high is 2^40 where the block is there (its 129th bit), 0 where
- * not. */
-POLY_INLINE void poly_limbs(__m512i m[3], __m512i lo, __m512i hi, __m512i high)
+/* Sixteen bytes a lane to limbs; there is 1 where the block is there (its 129th bit), 0 where not. */
+POLY_INLINE void poly_limbs(__m512i m[3], __m512i lo, __m512i hi, __m512i there)
 {
 	m[0] = _mm512_and_si512(lo, POLY_M44);
 	m[1] = _mm512_and_si512(_mm512_shrdi_epi64(lo, hi, 44), POLY_M44);
-	m[2] = _mm512_or_si512(_mm512_srli_epi64(hi, 24), high);
+	m[2] = _mm512_shrdi_epi64(hi, there, 24);
 }
 
+POLY_INLINE void poly_add(__m512i m[3], const __m512i h[3])
+{
+	m[0] = _mm512_add_epi64(m[0], h[0]);
+	m[1] = _mm512_add_epi64(m[1], h[1]);
+	m[2] = _mm512_add_epi64(m[2], h[2]);
+}
+
+/* A block of eight lanes: halves of its sixteen bytes. */
+struct poly_block {
+	__m512i lo, hi;
+};
+
 /* h = (h + m0) * r^2 + m1 * r */
-POLY_INLINE void poly_two(__m512i h[3], const struct poly_power p[2], __m512i lo0, __m512i hi0,
-	__m512i high0, __m512i lo1, __m512i hi1, __m512i high1)
+POLY_INLINE void poly_two(__m512i h[3], const struct poly_power p[2], const struct poly_block *m0,
+	__m512i there0, const struct poly_block *m1, __m512i there1)
 {
 	struct poly_sum a = poly_zero();
 	__m512i m[3];
 
-	poly_limbs(m, lo1, hi1, high1);
+	poly_limbs(m, m1->lo, m1->hi, there1);
 	poly_mul(&a, m, &p[0]);
-	poly_limbs(m, lo0, hi0, high0);
-	m[0] = _mm512_add_epi64(m[0], h[0]);
-	m[1] = _mm512_add_epi64(m[1], h[1]);
-	m[2] = _mm512_add_epi64(m[2], h[2]);
+	poly_limbs(m, m0->lo, m0->hi, there0);
+	poly_add(m, h);
 	poly_mul(&a, m, &p[1]);
+	poly_carry(h, &a);
+}
+
+/* h = (h + m) * r */
+POLY_INLINE void poly_one(
+	__m512i h[3], const struct poly_power *p, const struct poly_block *block)
+{
+	struct poly_sum a = poly_zero();
+	__m512i m[3];
+
+	poly_limbs(m, block->lo, block->hi, _mm512_set1_epi64(1));
+	poly_add(m, h);
+	poly_mul(&a, m, p);
 	poly_carry(h, &a);
 }
 
@@ -141,9 +162,8 @@ POLY_INLINE void poly_pad(struct poly_sum *pad, const struct poly_power p[4])
 	*pad = a;
 }
 
-/* Eight windows of 64 bytes to four blocks of eight lanes: lo[j], hi[j] are the halves of block j.
- */
-POLY_INLINE void poly_transpose(__m512i lo[4], __m512i hi[4], const __m512i x[8])
+/* Eight windows of 64 bytes to four blocks of eight lanes. */
+POLY_INLINE void poly_transpose(struct poly_block out[4], const __m512i x[8])
 {
 	__m512i a, b, c, d;
 
@@ -153,67 +173,49 @@ POLY_INLINE void poly_transpose(__m512i lo[4], __m512i hi[4], const __m512i x[8]
 	c = _mm512_unpacklo_epi64(x[4], x[5]);
 	d = _mm512_unpacklo_epi64(x[6], x[7]);
 	TRANSPOSE_PIECES_(a, b, c, d);
-	lo[0] = a;
-	lo[1] = b;
-	lo[2] = c;
-	lo[3] = d;
+	out[0].lo = a;
+	out[1].lo = b;
+	out[2].lo = c;
+	out[3].lo = d;
 	a = _mm512_unpackhi_epi64(x[0], x[1]);
 	b = _mm512_unpackhi_epi64(x[2], x[3]);
 	c = _mm512_unpackhi_epi64(x[4], x[5]);
 	d = _mm512_unpackhi_epi64(x[6], x[7]);
 	TRANSPOSE_PIECES_(a, b, c, d);
-	hi[0] = a;
-	hi[1] = b;
-	hi[2] = c;
-	hi[3] = d;
+	out[0].hi = a;
+	out[1].hi = b;
+	out[2].hi = c;
+	out[3].hi = d;
 }
 
 /* h mod 2^130 - 5, plus s mod 2^128; no branch on any of it. */
 POLY_INLINE void poly_finish(
-	uint8_t *const tag[POLY_LANES], __m512i h[3], const struct poly_keys *keys)
+	uint8_t *const tag[POLY_LANES], const __m512i h[3], const struct poly_keys *keys)
 {
-	const __m512i m44 = POLY_M44, m42 = POLY_M42;
-	__m512i c, g0, g1, g2, lo, hi;
-	__mmask8 below, carry;
+	const __m512i five = _mm512_set1_epi64(5);
+	__m512i c, even, odd, lo, hi;
+	__mmask8 carry;
 
-	/* Twice around: the second time a carry can only come from limbs that are all ones. */
-	for (unsigned i = 0; i < 2; i++) {
-		c = _mm512_srli_epi64(h[1], 44);
-		h[1] = _mm512_and_si512(h[1], m44);
-		h[2] = _mm512_add_epi64(h[2], c);
-		c = _mm512_srli_epi64(h[2], 42);
-		h[2] = _mm512_and_si512(h[2], m42);
-		h[0] = _mm512_add_epi64(h[0], _mm512_add_epi64(c, _mm512_slli_epi64(c, 2)));
-		c = _mm512_srli_epi64(h[0], 44);
-		h[0] = _mm512_and_si512(h[0], m44);
-		h[1] = _mm512_add_epi64(h[1], c);
-	}
-	/* g = h + 5 - 2^130: h less the modulus. */
-	g0 = _mm512_add_epi64(h[0], _mm512_set1_epi64(5));
-	c = _mm512_srli_epi64(g0, 44);
-	g0 = _mm512_and_si512(g0, m44);
-	g1 = _mm512_add_epi64(h[1], c);
-	c = _mm512_srli_epi64(g1, 44);
-	g1 = _mm512_and_si512(g1, m44);
-	g2 = _mm512_sub_epi64(_mm512_add_epi64(h[2], c), _mm512_set1_epi64(1ll << 42));
-	below = _mm512_movepi64_mask(g2);
-	h[0] = _mm512_mask_blend_epi64(below, g0, h[0]);
-	h[1] = _mm512_mask_blend_epi64(below, g1, h[1]);
-	h[2] = _mm512_mask_blend_epi64(below, g2, h[2]);
+	/* h + 5 reaches 2^130, or it does not: then 5 is added, and what is above falls off below. */
+	c = _mm512_srli_epi64(_mm512_add_epi64(h[0], five), 44);
+	c = _mm512_srli_epi64(_mm512_add_epi64(h[1], c), 44);
+	c = _mm512_srli_epi64(_mm512_add_epi64(h[2], c), 42);
+	lo = _mm512_madd52lo_epu64(h[0], c, five);
+	hi = _mm512_add_epi64(h[1], _mm512_srli_epi64(lo, 44));
+	lo = _mm512_or_si512(_mm512_and_si512(lo, POLY_M44), _mm512_slli_epi64(hi, 44));
+	hi = _mm512_add_epi64(_mm512_srli_epi64(hi, 20), _mm512_slli_epi64(h[2], 24));
 
-	lo = _mm512_or_si512(h[0], _mm512_slli_epi64(h[1], 44));
-	hi = _mm512_or_si512(_mm512_srli_epi64(h[1], 20), _mm512_slli_epi64(h[2], 24));
 	lo = _mm512_add_epi64(lo, _mm512_load_si512(keys->s_lo));
 	carry = _mm512_cmplt_epu64_mask(lo, _mm512_load_si512(keys->s_lo));
 	hi = _mm512_add_epi64(hi, _mm512_load_si512(keys->s_hi));
 	hi = _mm512_mask_add_epi64(hi, carry, hi, _mm512_set1_epi64(1));
 
 	/* Four even lanes, then four odd ones. */
-	c = _mm512_unpacklo_epi64(lo, hi);
-	g0 = _mm512_unpackhi_epi64(lo, hi);
+	even = _mm512_unpacklo_epi64(lo, hi);
+	odd = _mm512_unpackhi_epi64(lo, hi);
 #define TAG_(i)                                                                                    \
-	_mm_storeu_si128((__m128i *)(void *)tag[2 * (i)], _mm512_extracti32x4_epi32(c, i));        \
-	_mm_storeu_si128((__m128i *)(void *)tag[2 * (i) + 1], _mm512_extracti32x4_epi32(g0, i))
+	_mm_storeu_si128((__m128i *)(void *)tag[2 * (i)], _mm512_extracti32x4_epi32(even, i));        \
+	_mm_storeu_si128((__m128i *)(void *)tag[2 * (i) + 1], _mm512_extracti32x4_epi32(odd, i))
 	TAG_(0);
 	TAG_(1);
 	TAG_(2);
@@ -272,11 +274,6 @@ POLY_INLINE void poly_powers(struct poly_power *p, const struct poly_keys *keys,
 		(a).hi2 = _mm512_madd52hi_epu64((a).hi2, x, f2);                                   \
 	} while (0)
 
-/* Four blocks of eight lanes. */
-struct poly_blocks {
-	__m512i lo[4], hi[4];
-};
-
 struct poly_turn {
 	const struct poly_power *p;
 	const struct poly_sum *pad;
@@ -285,7 +282,7 @@ struct poly_turn {
 };
 
 POLY_INLINE void poly_turn(
-	__m512i h[3], struct poly_blocks *this, struct poly_blocks *other, const struct poly_turn *t)
+	__m512i h[3], const struct poly_block this[4], struct poly_block other[4], const struct poly_turn *t)
 {
 	const struct poly_power *p = t->p;
 	const __m512i none = _mm512_setzero_si512();
@@ -293,7 +290,7 @@ POLY_INLINE void poly_turn(
 	__m512i m[3], x, y, a, b, c, d, e, f, g, k, ab, cd, ab_hi, cd_hi;
 
 #define ROW_(i) _mm512_loadu_si512((const void *)(t->start[i] + t->offset))
-	poly_limbs(m, this->lo[3], this->hi[3], none);
+	poly_limbs(m, this[3].lo, this[3].hi, none);
 	x = ROW_(0), y = ROW_(1);
 	a = _mm512_unpacklo_epi64(x, y), e = _mm512_unpackhi_epi64(x, y);
 	MADD_(s, m[0], p[0].r0, p[0].r1, p[0].r2);
@@ -307,7 +304,7 @@ POLY_INLINE void poly_turn(
 	MADD_(s, m[2], p[0].s1, p[0].s2, p[0].r0);
 	TIE_(s, c, g);
 
-	poly_limbs(m, this->lo[2], this->hi[2], none);
+	poly_limbs(m, this[2].lo, this[2].hi, none);
 	x = ROW_(6), y = ROW_(7);
 	d = _mm512_unpacklo_epi64(x, y), k = _mm512_unpackhi_epi64(x, y);
 	MADD_(s, m[0], p[1].r0, p[1].r1, p[1].r2);
@@ -319,7 +316,7 @@ POLY_INLINE void poly_turn(
 	MADD_(s, m[2], p[1].s1, p[1].s2, p[1].r0);
 	TIE_(s, ab_hi, cd_hi);
 
-	poly_limbs(m, this->lo[1], this->hi[1], none);
+	poly_limbs(m, this[1].lo, this[1].hi, none);
 	a = _mm512_shuffle_i32x4(ab, cd, 0x88), b = _mm512_shuffle_i32x4(ab, cd, 0xdd);
 	MADD_(s, m[0], p[2].r0, p[2].r1, p[2].r2);
 	TIE_(s, a, b);
@@ -331,22 +328,20 @@ POLY_INLINE void poly_turn(
 	TIE_(s, ab, cd);
 
 	/* The block that waits for what the last window came to. */
-	poly_limbs(m, this->lo[0], this->hi[0], none);
-	m[0] = _mm512_add_epi64(m[0], h[0]);
-	m[1] = _mm512_add_epi64(m[1], h[1]);
-	m[2] = _mm512_add_epi64(m[2], h[2]);
-	other->lo[0] = a, other->lo[1] = b, other->lo[2] = c, other->lo[3] = d;
+	poly_limbs(m, this[0].lo, this[0].hi, none);
+	poly_add(m, h);
+	other[0].lo = a, other[1].lo = b, other[2].lo = c, other[3].lo = d;
 	a = _mm512_shuffle_i32x4(e, f, 0xee), b = _mm512_shuffle_i32x4(g, k, 0xee);
 	MADD_(s, m[0], p[3].r0, p[3].r1, p[3].r2);
 	TIE_(s, a, b);
 	c = _mm512_shuffle_i32x4(ab, cd, 0x88), d = _mm512_shuffle_i32x4(ab, cd, 0xdd);
 	MADD_(s, m[1], p[3].s2, p[3].r0, p[3].r1);
 	TIE_(s, c, d);
-	other->hi[0] = c, other->hi[1] = d;
+	other[0].hi = c, other[1].hi = d;
 	c = _mm512_shuffle_i32x4(a, b, 0x88), d = _mm512_shuffle_i32x4(a, b, 0xdd);
 	MADD_(s, m[2], p[3].s1, p[3].s2, p[3].r0);
 	TIE_(s, c, d);
-	other->hi[2] = c, other->hi[3] = d;
+	other[2].hi = c, other[3].hi = d;
 #undef ROW_
 	poly_carry(h, &s);
 }

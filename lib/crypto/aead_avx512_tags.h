@@ -10,15 +10,17 @@
  * in each turn and end together. Blocks are read 64 bytes a packet at a time (a window); the first
  * windows and the last one read under a mask.
  */
+#include <string.h>
+
 #include "aead_avx512_poly.h"
+#include "sl_aead.h"
 
 /* What is to be authenticated (associated data of 16 bytes, then the text, then the two lengths),
  * and where to. */
 struct poly_job {
-	uintptr_t aad[POLY_LANES], text[POLY_LANES];
-	uint64_t len[POLY_LANES];
+	const uint64_t *aad, *text, *len; /* eight each, aligned: addresses, and bytes of text */
 	uint8_t *tag[POLY_LANES];
-} __attribute__((aligned(64)));
+};
 
 /* Where each lane's windows lie; window w covers bytes 64 * w to 64 * w + 63 of the padded message.
  */
@@ -99,11 +101,17 @@ POLY_INLINE void poly_rows_full(__m512i x[8], const uint64_t at[8])
 #undef ROW_
 }
 
-/* 2^40 in the lanes where block b is there. */
-POLY_INLINE __m512i poly_high(const struct poly_plan *p, uint32_t b)
+/* A message's last block. */
+POLY_INLINE struct poly_block poly_lengths(__m512i text_len)
+{
+	return (struct poly_block){_mm512_set1_epi64(SL_AEAD_AAD_BYTES), text_len};
+}
+
+/* 1 in the lanes where block b is there. */
+POLY_INLINE __m512i poly_there(const struct poly_plan *p, uint32_t b)
 {
 	return _mm512_maskz_mov_epi64(_mm512_cmple_epu64_mask(p->absent, _mm512_set1_epi64(b)),
-		_mm512_set1_epi64(1ll << 40));
+		_mm512_set1_epi64(1));
 }
 
 /*
@@ -126,7 +134,7 @@ POLY_INLINE void poly_any_steady(__m512i h[3], const struct poly_power p[4],
 		_mm512_maskz_mov_epi64(begun, pad->hi2),
 	};
 	const struct poly_turn t = {.p = p, .pad = &mine, .start = at};
-	struct poly_blocks a, b;
+	struct poly_block a[4], b[4];
 	__m512i x[8];
 
 #define AT_(w)                                                                                     \
@@ -134,12 +142,12 @@ POLY_INLINE void poly_any_steady(__m512i h[3], const struct poly_power p[4],
 				       _mm512_set1_epi64(64 * (long long)(w))))
 	AT_(w);
 	poly_rows_full(x, at);
-	poly_transpose(a.lo, a.hi, x);
+	poly_transpose(a, x);
 	/* Behind the last one there is none to prepare: it is taken again, for nothing. */
 	for (; w < end; w++) {
 		AT_(w + 1 < end ? w + 1 : w);
-		poly_turn(h, &a, &b, &t);
-		a = b;
+		poly_turn(h, a, b, &t);
+		memcpy(a, b, sizeof(a));
 	}
 #undef AT_
 }
@@ -154,9 +162,10 @@ POLY_INLINE void poly_any(const struct poly_job *job, const struct poly_keys *ke
 {
 	const uint32_t last = plan->windows - 1;
 	__m512i h[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-	__m512i x[8], lo[4], hi[4];
+	struct poly_block m[4];
 	struct poly_power p[4];
 	struct poly_sum pad;
+	__m512i x[8];
 
 	poly_powers(p, keys, powers);
 	if (powers == 4)
@@ -175,16 +184,14 @@ POLY_INLINE void poly_any(const struct poly_job *job, const struct poly_keys *ke
 			continue;
 		}
 		poly_rows_masked(x, job, plan, w, idle);
-		poly_transpose(lo, hi, x);
-		if (w == last) {
-			lo[3] = _mm512_set1_epi64(16);
-			hi[3] = _mm512_load_si512(job->len);
-		}
+		poly_transpose(m, x);
+		if (w == last)
+			m[3] = poly_lengths(_mm512_load_si512(job->len));
 		if (plan->present < 4 * w + 2)
-			poly_two(h, p, lo[0], hi[0], poly_high(plan, 4 * w), lo[1], hi[1],
-				poly_high(plan, 4 * w + 1));
-		poly_two(h, p, lo[2], hi[2], poly_high(plan, 4 * w + 2), lo[3], hi[3],
-			poly_high(plan, 4 * w + 3));
+			poly_two(h, p, &m[0], poly_there(plan, 4 * w), &m[1],
+				poly_there(plan, 4 * w + 1));
+		poly_two(h, p, &m[2], poly_there(plan, 4 * w + 2), &m[3],
+			poly_there(plan, 4 * w + 3));
 	}
 	poly_finish(job->tag, h, keys);
 }
@@ -200,172 +207,155 @@ static __attribute__((noinline)) void poly_tags(
 		poly_any(job, keys, idle, &plan, 4);
 }
 
-/* Packets of one length whose associated data lies before the text: the same windows and masks in
- * every lane. */
+/*
+ * Packets of one length: eight a vector, two vectors side by side, since one alone waits for its
+ * carries. First the associated data, a block that waits in `pending` for the text's first one; then
+ * whole windows of text, and last whatever is left with the lengths behind it.
+ */
 struct poly_even {
-	uint64_t len;
-	uint32_t windows, absent;
-	__mmask64 first, last;
+	const uint64_t *aad, *text; /* addresses, eight a vector */
+	uint32_t len;
+	unsigned vectors;
+	struct poly_power p[2][4];
+	struct poly_sum pad[2];
+	__m512i h[2][3];
 };
 
-POLY_INLINE struct poly_even poly_even(uint64_t len)
+/* Sixteen bytes of each of eight packets. */
+POLY_INLINE struct poly_block poly_block_of(const uint64_t at[8])
 {
-	uint64_t blocks = (len + 15 + 32) / 16;
-	struct poly_even e = {.len = len, .windows = (uint32_t)((blocks + 3) / 4)};
-	uint64_t end;
+#define PIECE_(row, i, k)                                                                          \
+	_mm512_inserti32x4(row, _mm_loadu_si128((const __m128i *)(const void *)at[i]), k)
+	__m512i a = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)at[0]));
+	__m512i b = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)at[1]));
 
-	e.absent = (uint32_t)(4 * (uint64_t)e.windows - blocks);
-	e.first = UINT64_MAX << 16 * e.absent;
-	/* Bytes of the last window, at most 48 and at least 1: its last block is the lengths'. */
-	end = 16 * e.absent + 16 + len - 64 * ((uint64_t)e.windows - 1);
-	e.last = UINT64_MAX >> (64 - end);
-	return e;
+	a = PIECE_(PIECE_(PIECE_(a, 2, 1), 4, 2), 6, 3);
+	b = PIECE_(PIECE_(PIECE_(b, 3, 1), 5, 2), 7, 3);
+#undef PIECE_
+	return (struct poly_block){_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)};
 }
 
-/* Window w, with two powers in two turns. */
-POLY_INLINE void poly_even_window(__m512i h[3], const struct poly_power p[2],
-	const uint64_t start[8], const struct poly_even *e, uint32_t w, bool edge)
+/* Bytes `offset` on of eight texts, those in the mask. */
+POLY_INLINE void poly_text(
+	struct poly_block m[4], const uint64_t text[8], uintptr_t offset, __mmask64 k)
 {
-	const __m512i there = _mm512_set1_epi64(1ll << 40);
-	__m512i x[8], lo[4], hi[4];
-
-	if (edge) {
-		__mmask64 k = (w == 0 ? e->first : UINT64_MAX) &
-			      (w == e->windows - 1 ? e->last : UINT64_MAX);
-
-#define ROW_(i)                                                                                    \
-	x[i] = _mm512_maskz_loadu_epi8(                                                            \
-		k, (const void *)(start[i] + (uint64_t)64 * w - (uint64_t)16 * e->absent))
-		ROW_(0);
-		ROW_(1);
-		ROW_(2);
-		ROW_(3);
-		ROW_(4);
-		ROW_(5);
-		ROW_(6);
-		ROW_(7);
-#undef ROW_
-	} else {
-#define ROW_(i)                                                                                    \
-	x[i] = _mm512_loadu_si512(                                                                 \
-		(const void *)(start[i] + (uint64_t)64 * w - (uint64_t)16 * e->absent))
-		ROW_(0);
-		ROW_(1);
-		ROW_(2);
-		ROW_(3);
-		ROW_(4);
-		ROW_(5);
-		ROW_(6);
-		ROW_(7);
-#undef ROW_
-	}
-	poly_transpose(lo, hi, x);
-	if (edge && w == e->windows - 1) {
-		lo[3] = _mm512_set1_epi64(16);
-		hi[3] = _mm512_set1_epi64((long long)e->len);
-	}
-	if (edge && w == 0) {
-		const __m512i none = _mm512_setzero_si512();
-		__m512i high0 = e->absent > 0 ? none : there, high1 = e->absent > 1 ? none : there;
-
-		/* What is absent is not there to be multiplied; h is zero still. */
-		if (e->absent < 2)
-			poly_two(h, p, lo[0], hi[0], high0, lo[1], hi[1], high1);
-		poly_two(h, p, lo[2], hi[2], e->absent > 2 ? none : there, lo[3], hi[3], there);
-	} else {
-		poly_two(h, p, lo[0], hi[0], there, lo[1], hi[1], there);
-		poly_two(h, p, lo[2], hi[2], there, lo[3], hi[3], there);
-	}
-}
-
-/* The windows between the first and the last, with four powers. */
-POLY_INLINE void poly_even_middle(__m512i g[3], __m512i h[3], const struct poly_power *p,
-	const struct poly_power *q, const struct poly_sum pad[2], const uint64_t start[16],
-	const struct poly_even *e)
-{
-	const uintptr_t absent = (uintptr_t)16 * e->absent;
-	struct poly_turn first = {.p = p, .pad = &pad[0], .start = start + 8};
-	struct poly_turn second = {.p = q, .pad = &pad[1], .start = start};
-	struct poly_blocks mine, other;
 	__m512i x[8];
 
-	if (e->windows < 3)
-		return;
 	for (unsigned i = 0; i < 8; i++)
-		x[i] = _mm512_loadu_si512((const void *)(start[i] + 64 - absent));
-	poly_transpose(mine.lo, mine.hi, x);
-	for (uint32_t w = 1; w + 1 < e->windows; w++) {
-		/* Behind the last one there is none to prepare: it is taken again, for nothing. */
-		const uint32_t next = w + 2 < e->windows ? w + 1 : w;
+		x[i] = k == UINT64_MAX ? _mm512_loadu_si512((const void *)(text[i] + offset))
+				       : _mm512_maskz_loadu_epi8(
+						 k, (const void *)(text[i] + offset));
+	poly_transpose(m, x);
+}
 
-		first.offset = (uintptr_t)64 * w - absent;
-		poly_turn(g, &mine, &other, &first);
-		second.offset = (uintptr_t)64 * next - absent;
-		poly_turn(h, &other, &mine, &second);
+/* All windows of text, with two powers in two turns. */
+POLY_INLINE void poly_even_short(struct poly_even *e, struct poly_block pending[2])
+{
+	const __m512i one = _mm512_set1_epi64(1);
+	struct poly_block m[2][4];
+
+	for (uint32_t w = 0; w < e->len / 64; w++) {
+		for (unsigned v = 0; v < e->vectors; v++)
+			poly_text(m[v], e->text + 8 * v, (uintptr_t)64 * w, UINT64_MAX);
+		for (unsigned v = 0; v < e->vectors; v++)
+			poly_two(e->h[v], e->p[v], &pending[v], one, &m[v][0], one);
+		for (unsigned v = 0; v < e->vectors; v++) {
+			poly_two(e->h[v], e->p[v], &m[v][1], one, &m[v][2], one);
+			pending[v] = m[v][3];
+		}
 	}
 }
 
-/* Two vectors side by side: each alone would wait for its carries. */
-POLY_INLINE void poly_even_pair(uint8_t *const tag[16], const uint64_t start[16], uint64_t len,
+/* With four powers, by turns; two vectors, and one window at least. */
+POLY_INLINE void poly_even_long(struct poly_even *e)
+{
+	struct poly_turn first = {.p = e->p[0], .pad = &e->pad[0], .start = e->text + 8};
+	struct poly_turn second = {.p = e->p[1], .pad = &e->pad[1], .start = e->text};
+	const uint32_t windows = e->len / 64;
+	struct poly_block mine[4], other[4];
+
+	poly_text(mine, e->text, 0, UINT64_MAX);
+	for (uint32_t w = 0; w < windows; w++) {
+		/* Behind the last one there is none to prepare: it is taken again, for nothing. */
+		const uint32_t next = w + 1 < windows ? w + 1 : w;
+
+		first.offset = (uintptr_t)64 * w;
+		poly_turn(e->h[0], mine, other, &first);
+		second.offset = (uintptr_t)64 * next;
+		poly_turn(e->h[1], other, mine, &second);
+	}
+}
+
+/* The pending block, if there is one, the text's last bytes, and the lengths. */
+POLY_INLINE void poly_even_end(struct poly_even *e, const struct poly_block *pending)
+{
+	const __m512i one = _mm512_set1_epi64(1);
+	const uint32_t rest = e->len % 64;
+	struct poly_block m[2][6];
+	uint32_t n = 0, i;
+
+	if (pending) {
+		for (unsigned v = 0; v < e->vectors; v++)
+			m[v][0] = pending[v];
+		n = 1;
+	}
+	if (rest > 0) {
+		for (unsigned v = 0; v < e->vectors; v++)
+			poly_text(&m[v][n], e->text + 8 * v, e->len - rest, UINT64_MAX >> (64 - rest));
+		n += (rest + 15) / 16;
+	}
+	for (unsigned v = 0; v < e->vectors; v++)
+		m[v][n] = poly_lengths(_mm512_set1_epi64(e->len));
+	n++;
+	for (i = 0; i + 1 < n; i += 2)
+		for (unsigned v = 0; v < e->vectors; v++)
+			poly_two(e->h[v], e->p[v], &m[v][i], one, &m[v][i + 1], one);
+	for (unsigned v = 0; v < e->vectors && i < n; v++)
+		poly_one(e->h[v], &e->p[v][0], &m[v][i]);
+}
+
+POLY_INLINE void poly_even(uint8_t *const tag[16], struct poly_even *e,
 	const struct poly_keys keys[2], unsigned powers)
 {
-	const struct poly_even e = poly_even(len);
-	__m512i g[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-	__m512i h[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-	struct poly_power p[4], q[4];
-	struct poly_sum pad[2];
+	struct poly_block pending[2];
 
-	poly_powers(p, &keys[0], powers);
-	poly_powers(q, &keys[1], powers);
+	for (unsigned v = 0; v < e->vectors; v++) {
+		poly_powers(e->p[v], &keys[v], powers);
+		pending[v] = poly_block_of(e->aad + 8 * v);
+		for (unsigned i = 0; i < 3; i++)
+			e->h[v][i] = _mm512_setzero_si512();
+	}
 	if (powers == 4) {
-		poly_pad(&pad[0], p);
-		poly_pad(&pad[1], q);
+		for (unsigned v = 0; v < e->vectors; v++) {
+			poly_pad(&e->pad[v], e->p[v]);
+			poly_one(e->h[v], &e->p[v][0], &pending[v]);
+		}
+		poly_even_long(e);
+		poly_even_end(e, NULL);
+	} else {
+		poly_even_short(e, pending);
+		poly_even_end(e, pending);
 	}
-	poly_even_window(g, p, start, &e, 0, true);
-	poly_even_window(h, q, start + 8, &e, 0, true);
-	if (powers == 4)
-		poly_even_middle(g, h, p, q, pad, start, &e);
-	for (uint32_t w = 1; powers != 4 && w + 1 < e.windows; w++) {
-		poly_even_window(g, p, start, &e, w, false);
-		poly_even_window(h, q, start + 8, &e, w, false);
-	}
-	if (e.windows > 1) {
-		poly_even_window(g, p, start, &e, e.windows - 1, true);
-		poly_even_window(h, q, start + 8, &e, e.windows - 1, true);
-	}
-	poly_finish(tag, g, &keys[0]);
-	poly_finish(tag + 8, h, &keys[1]);
+	for (unsigned v = 0; v < e->vectors; v++)
+		poly_finish(tag + 8 * v, e->h[v], &keys[v]);
 }
 
-POLY_INLINE void poly_even_single(uint8_t *const tag[8], const uint64_t start[8], uint64_t len,
-	const struct poly_keys *keys)
+/* The tags of eight packets of len bytes, or of sixteen. */
+static __attribute__((noinline)) void poly_tags_even(uint8_t *const tag[16], const uint64_t aad[16],
+	const uint64_t text[16], uint32_t len, const struct poly_keys keys[2], unsigned vectors)
 {
-	const struct poly_even e = poly_even(len);
-	__m512i h[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-	struct poly_power p[2];
+	struct poly_even e;
 
-	poly_powers(p, keys, 2);
-	poly_even_window(h, p, start, &e, 0, true);
-	for (uint32_t w = 1; w + 1 < e.windows; w++)
-		poly_even_window(h, p, start, &e, w, false);
-	if (e.windows > 1)
-		poly_even_window(h, p, start, &e, e.windows - 1, true);
-	poly_finish(tag, h, keys);
-}
-
-/*
- * The tags of eight packets of len bytes, or of sixteen; start: their associated data, with the
- * text behind it.
- */
-static __attribute__((noinline)) void poly_tags_even(uint8_t *const tag[16],
-	const uint64_t start[16], uint64_t len, const struct poly_keys keys[2], unsigned vectors)
-{
+	e.aad = aad;
+	e.text = text;
+	e.len = len;
+	e.vectors = vectors == 1 ? 1 : 2;
 	if (vectors == 1)
-		poly_even_single(tag, start, len, keys);
+		poly_even(tag, &e, keys, 2);
 	else if (len < POLY_LONG)
-		poly_even_pair(tag, start, len, keys, 2);
+		poly_even(tag, &e, keys, 2);
 	else
-		poly_even_pair(tag, start, len, keys, 4);
+		poly_even(tag, &e, keys, 4);
 }
 
 #endif
