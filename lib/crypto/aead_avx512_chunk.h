@@ -157,13 +157,21 @@ static bool all_alike(const struct sl_aead_op *ops, uint32_t n, bool leads)
 {
 	const __m128i first = _mm_loadu_si128((const __m128i *)(const void *)&ops[0].text_len);
 	const __m128i counts = _mm_setr_epi32(-1, 0, leads ? -1 : 0, 0);
-	__m128i differ[2] = {_mm_setzero_si128(), _mm_setzero_si128()};
+	__m128i a = _mm_setzero_si128(), b = a;
+	uint32_t i = 0;
 
-	/* differ | (op ^ first) */
-	for (uint32_t i = 0; i < n; i++)
-		differ[i % 2] = _mm_ternarylogic_epi32(differ[i % 2], first,
-			_mm_loadu_si128((const __m128i *)(const void *)&ops[i].text_len), 0xf6);
-	return _mm_testz_si128(_mm_or_si128(differ[0], differ[1]), counts);
+	/* Sum | (op ^ first), in two chains. */
+#define DIFFER_(sum, i)                                                                            \
+	sum = _mm_ternarylogic_epi32(sum, first,                                                   \
+		_mm_loadu_si128((const __m128i *)(const void *)&ops[i].text_len), 0xf6)
+	for (; i + 1 < n; i += 2) {
+		DIFFER_(a, i);
+		DIFFER_(b, i + 1);
+	}
+	if (i < n)
+		DIFFER_(a, i);
+#undef DIFFER_
+	return _mm_testz_si128(_mm_or_si128(a, b), counts);
 }
 
 /* Positions of the packets; where all are of one length, as they came. Behind the last one it is
@@ -180,16 +188,15 @@ static void arrange(struct chunk *c, enum cover cover)
 		c->order[i] = c->order[c->n - 1];
 }
 
-/* Four words of each of eight ops, turned round: rows of ops are loaded so that they come out in
- * order. */
-static void read_ops(struct chunk *c, uint32_t first)
+/* Four words of each of eight ops, turned round: rows are loaded so that they come out in order. */
+CHACHA_INLINE void read_rows(struct chunk *c, uint32_t first, bool as_they_came)
 {
-	const uint64_t *row[POLY_LANES];
 	__m512i a, b, d, e, ab_lo, ab_hi, de_lo, de_hi;
 
-	for (uint32_t l = 0; l < POLY_LANES; l++)
-		row[l] = (const uint64_t *)(const void *)at_position(c, first + l);
-#define ROW_(i) _mm256_loadu_si256((const __m256i *)(const void *)row[i])
+#define ROW_(i)                                                                                    \
+	_mm256_loadu_si256((const __m256i *)(const void *)(as_they_came                            \
+								   ? &c->ops[first + (i)]          \
+								   : at_position(c, first + (i))))
 #define ROWS_(i, k) _mm512_inserti64x4(_mm512_castsi256_si512(ROW_(i)), ROW_(k), 1)
 	a = ROWS_(0, 2), b = ROWS_(1, 3), d = ROWS_(4, 6), e = ROWS_(5, 7);
 #undef ROWS_
@@ -200,11 +207,19 @@ static void read_ops(struct chunk *c, uint32_t first)
 	_mm512_store_si512(&c->key[first], _mm512_shuffle_i64x2(ab_lo, de_lo, 0xdd));
 	_mm512_store_si512(&c->aad[first], _mm512_shuffle_i64x2(ab_hi, de_hi, 0x88));
 	_mm512_store_si512(&c->counter[first], _mm512_shuffle_i64x2(ab_hi, de_hi, 0xdd));
+}
+
+static void read_ops(struct chunk *c, uint32_t first)
+{
+	if (c->even && first + POLY_LANES <= c->n)
+		read_rows(c, first, true);
+	else
+		read_rows(c, first, false);
 	if (c->even)
 		_mm512_store_si512(&c->len[first], _mm512_set1_epi64(c->ops[0].text_len));
 	else
 		for (uint32_t l = 0; l < POLY_LANES; l++)
-			c->len[first + l] = (uint32_t)row[l][4];
+			c->len[first + l] = at_position(c, first + l)->text_len;
 }
 
 /*
