@@ -75,7 +75,7 @@ port_make(struct relay *r, uint16_t p)
 	/* One a worker, one for control. */
 	for (unsigned q = 0; q <= r->workers; q++) {
 		snprintf(name, sizeof(name), "out_%s%u_%u", r->name, p, q);
-		r->out[p][q] = rte_ring_create(name, 4096, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+		r->out[p][q] = rte_ring_create(name, r->out_entries ? r->out_entries : 4096, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (!r->out[p][q])
 			return -1;
 	}
@@ -101,7 +101,7 @@ relay_make(struct relay *r, const char *name, uint8_t link, uint16_t workers, ui
 	const struct sl_dataplane_transport udp = {.id = 0, .kind = SL_ADDR_UDP4, .mtu = 8900, .udp_port = 2121,
 		.bind_any4 = true, .bind_any6 = true};
 	const struct sl_router_sink router_sink = {.send = no_send};
-	const struct sl_dataplane_sink sink = {NULL};
+	const struct sl_dataplane_sink nobody = {NULL};
 	const struct sl_dataplane_config dc = {.workers = workers, .mbufs = 2048, .burst = RELAY_BURST, .aead = r->aead,
 		.mbuf_data_size = r->jumbo ? 2048 : 0};
 	struct sl_router_config rc;
@@ -126,7 +126,7 @@ relay_make(struct relay *r, const char *name, uint8_t link, uint16_t workers, ui
 	r->router = sl_router_create(&rc, r->identity, &router_sink, 1700000000, sl_dataplane_now_us());
 	if (!r->router)
 		return -1;
-	r->dp = sl_dataplane_create(&dc, sl_session_table_view(r->table), sl_router_fib(r->router), &sink);
+	r->dp = sl_dataplane_create(&dc, sl_session_table_view(r->table), sl_router_fib(r->router), r->sink ? r->sink : &nobody);
 	if (!r->dp)
 		return -1;
 	for (uint16_t p = 0; p < ports; p++)
@@ -209,6 +209,8 @@ relay_frames_make(struct relay_frames *f, struct relay *r, struct rte_mempool *p
 		memset(fmp + SL_HEADER_BYTES, 0, text_len);
 		sl_datagram_build(fmp + SL_HEADER_BYTES + 4, 64, 9000, &from->addr, &to->addr);
 		fmp[SL_HEADER_BYTES + 4 + SL_DATAGRAM_PAYLOAD] = 3;
+		if (f->message_every && i % f->message_every == 0)
+			fmp[SL_HEADER_BYTES + 4] = SL_MSG_TREE_ANNOUNCE;
 		f->open[i] = (struct sl_aead_op){.text = fmp + SL_HEADER_BYTES, .aad = fmp, .key = from->send,
 			.counter = from->counter, .text_len = text_len, .slot = i};
 		f->seal[i] = f->open[i];
@@ -229,6 +231,20 @@ relay_frames_make(struct relay_frames *f, struct relay *r, struct rte_mempool *p
 		outer_write(r, &r->peers[s->peer_id], data, fmp_len);
 		m->ol_flags = nic_checksums ? RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD : 0;
 	}
+}
+
+void
+relay_frame_msg1(struct relay *r, struct rte_mbuf *m)
+{
+	const unsigned hdr = r->link == SL_ADDR_UDP4 ? 42 : r->link == SL_ADDR_UDP6 ? 62 : 17;
+	uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *), noise[SL_NOISE_MSG1_BYTES];
+	const struct sl_session *s = sl_session_lookup(sl_session_table_view(r->table), sl_get32(data + hdr + 4));
+
+	sl_random(noise, sizeof(noise));
+	sl_msg1_build(data + hdr, 7, noise);
+	m->data_len = (uint16_t)(hdr + SL_MSG1_PACKET_BYTES);
+	m->pkt_len = m->data_len;
+	outer_write(r, &r->peers[s->peer_id], data, SL_MSG1_PACKET_BYTES);
 }
 
 unsigned

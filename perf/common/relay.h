@@ -30,6 +30,8 @@ struct relay {
 	uint8_t link; /* enum sl_addr_kind */
 	uint16_t workers, ports;
 	bool jumbo; /* MTU 9,000, and buffers of 2,048 bytes at the ports: set before relay_make() */
+	uint32_t out_entries; /* of a port's transmit ring for a worker; 0 = 4096 */
+	const struct sl_dataplane_sink *sink; /* NULL = nobody listens */
 	const struct sl_aead_backend *aead;
 	struct sl_aead_ctx *ctx[RELAY_PORTS]; /* of a share's peers, and for bare rounds */
 	struct sl_identity *identity;
@@ -46,6 +48,7 @@ int relay_make(struct relay *r, const char *name, uint8_t link, uint16_t workers
 /* The frames of a round, and what the AEAD does with each: places in open[] change when they are opened. */
 struct relay_frames {
 	unsigned count; /* a multiple of RELAY_BURST */
+	unsigned message_every; /* each so-manieth is a link message for control instead of a datagram; 0 = none */
 	uint64_t random;
 	struct rte_mbuf **mbuf;
 	struct sl_aead_op *open, *seal;
@@ -62,6 +65,8 @@ relay_shares(const struct relay *r)
 /* From peers of one share to any others, each session's counters rising; one buffer each, sealed. payload: bytes. */
 void relay_frames_make(struct relay_frames *f, struct relay *r, struct rte_mempool *pool, uint16_t share, unsigned payload,
 	bool nic_checksums);
+/* Makes a frame of relay_frames_make() a first handshake packet from the same peer: right in form, and no more. */
+void relay_frame_msg1(struct relay *r, struct rte_mbuf *m);
 /* Takes and frees what worker w has sent, by all ports; returns how many. */
 unsigned relay_drain(struct relay *r, uint16_t w);
 
