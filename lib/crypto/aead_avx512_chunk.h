@@ -30,6 +30,7 @@
 #define VECTORS (CHUNK / POLY_LANES)
 #define PIECES (2 * CHUNK)
 #define POOL_LANES (2 * CHACHA_LANES)
+#define POOL_MANY 3 /* so many lanes get new keys cheaper as if all did */
 
 /* Consecutive blocks of one packet: number 0 is its one-time key, the text begins with 1. */
 struct piece {
@@ -51,6 +52,12 @@ struct group {
 		tail[CHACHA_LANES]; /* masks before the last step, and of it */
 	struct chacha_lanes old;    /* PHASE_PAIR: the keys the packets came with */
 };
+
+/* Where the lanes of a set in the pool have their keys from. */
+struct pool_keys {
+	uint64_t counter[CHACHA_LANES];
+	const uint8_t *key[CHACHA_LANES];
+} __attribute__((aligned(64)));
 
 /* What the units of a chunk do. */
 enum phase {
@@ -98,6 +105,7 @@ struct chunk {
 	struct group grouped[GROUPS];
 	struct chacha_lanes pool[2], pool_old;
 	uint64_t pool_mask[2][CHACHA_LANES];
+	struct pool_keys pool_keys[3]; /* of the two sets, and the old ones */
 	uint32_t event[2][CHACHA_LANES]
 		__attribute__((aligned(64))); /* the step at which a lane's inputs change */
 };
@@ -228,10 +236,13 @@ static void read_ops(struct chunk *c, uint32_t first)
  */
 static void count_groups(struct chunk *c)
 {
-	uint32_t left = c->n % CHACHA_LANES, first = c->n - left;
+	/* So many packets are a group if none of them is longer. Measured: docs/aead-engine.md. */
+	static const uint32_t text_max[CHACHA_LANES] = {0, 0, 0, 0, 64, 64, 128, 128, 256, 256, 256, 512,
+		512, UINT32_MAX, UINT32_MAX, UINT32_MAX};
+	uint32_t left = c->n % CHACHA_LANES;
 
 	c->groups = c->n / CHACHA_LANES;
-	if (left < 8 || (left < 13 && at_position(c, first)->text_len > 512))
+	if (left == 0 || at_position(c, c->n - left)->text_len > text_max[left])
 		return;
 	c->groups++;
 	for (uint32_t i = c->n; i < c->groups * CHACHA_LANES; i++)
@@ -395,6 +406,10 @@ static void pool_init(struct chunk *c)
 		return;
 	c->pooled = true;
 	c->sets = c->phase == PHASE_PAIR ? 1 : 2;
+	/* Some lanes may never get a packet: they compute with somebody's key. */
+	for (uint32_t k = 0; k < 3; k++)
+		for (uint32_t l = 0; l < CHACHA_LANES; l++)
+			c->pool_keys[k].key[l] = c->ops[0].key;
 	length[0] = (c->units + c->sets - 1) / c->sets;
 	length[1] = c->units - length[0];
 	for (uint32_t l = 0; l < POOL_LANES; l++) {
@@ -428,8 +443,8 @@ static void pool_rest(struct sl_aead_ctx *ctx, uint32_t set, uint32_t lane, uint
 	c->event[set][lane] = step + 1;
 }
 
-/* A lane enters a piece, or comes to the block of a packet that is not whole. */
-static void pool_event(struct sl_aead_ctx *ctx, uint32_t set, uint32_t lane, uint32_t step)
+/* A lane enters a piece (true), or comes to the block of a packet that is not whole. */
+static bool pool_event(struct sl_aead_ctx *ctx, uint32_t set, uint32_t lane, uint32_t step)
 {
 	struct chunk *c = &ctx->chunk;
 	struct chacha_lanes *lanes = &c->pool[set];
@@ -437,17 +452,19 @@ static void pool_event(struct sl_aead_ctx *ctx, uint32_t set, uint32_t lane, uin
 	const struct piece *p = &c->piece[r->piece];
 	const struct sl_aead_op *op;
 	uint32_t block, left, next;
+	const bool entering = r->entering;
 
 	if (step >= r->end) {
 		pool_rest(ctx, set, lane, step);
-		return;
+		return false;
 	}
 	op = at_position(c, p->position);
 	left = p->count - r->done;
 	block = p->block + r->done;
-	if (r->entering) {
+	if (entering) {
 		/* The counter and the address of step 0, which this lane may never have been at. */
-		chacha_set_key(lanes, lane, op->key, op->counter);
+		c->pool_keys[set].key[lane] = op->key;
+		c->pool_keys[set].counter[lane] = op->counter;
 		lanes->block[lane] = block - step;
 		lanes->text[lane] =
 			(block == 0 ? (uintptr_t)c->pool_key[p->position]
@@ -456,7 +473,8 @@ static void pool_event(struct sl_aead_ctx *ctx, uint32_t set, uint32_t lane, uin
 		if (c->phase == PHASE_PAIR) {
 			const struct sl_aead_reop *reop = &c->reops[c->order[p->position]];
 
-			chacha_set_key(&c->pool_old, lane, reop->old_key, reop->old_counter);
+			c->pool_keys[2].key[lane] = reop->old_key;
+			c->pool_keys[2].counter[lane] = reop->old_counter;
 			c->pool_old.block[lane] = block - step;
 		}
 	}
@@ -474,6 +492,26 @@ static void pool_event(struct sl_aead_ctx *ctx, uint32_t set, uint32_t lane, uin
 		next = step + 1;
 	}
 	c->event[set][lane] = next < r->end ? next : r->end;
+	return entering;
+}
+
+/* New keys for the lanes that entered a packet: one by one when they are few. */
+static void pool_set_keys(
+	struct chacha_lanes *lanes, const struct pool_keys *keys, uint32_t entered)
+{
+	if (entered == 0)
+		return;
+	if (__builtin_popcount(entered) >= POOL_MANY) {
+		chacha_set_nonces(lanes, keys->counter);
+		chacha_set_keys(lanes, keys->key);
+	} else {
+		for (; entered != 0; entered &= entered - 1) {
+			unsigned l = (unsigned)__builtin_ctz(entered);
+
+			chacha_set_key(lanes, l, keys->key[l], keys->counter[l]);
+		}
+	}
+	chacha_begin(lanes);
 }
 
 /* Makes the sixteen lanes of a set ready for their next block each. */
@@ -483,17 +521,16 @@ static void pool_step(struct sl_aead_ctx *ctx, uint32_t set, uint32_t step)
 	const __mmask16 due = _mm512_cmpeq_epi32_mask(
 		_mm512_load_si512(c->event[set]), _mm512_set1_epi32((int)step));
 	/* By a conversion of its own: gcc 12 with sanitizers at -O1 leaves the upper half as it was. */
-	uint32_t lanes = _cvtmask16_u32(due) & 0xffff;
+	uint32_t lanes = _cvtmask16_u32(due) & 0xffff, entered = 0;
 
-	if (lanes == 0)
-		return;
-	do {
-		pool_event(ctx, set, (uint32_t)__builtin_ctz(lanes), step);
-		lanes &= lanes - 1;
-	} while (lanes != 0);
-	chacha_begin(&c->pool[set]);
+	for (; lanes != 0; lanes &= lanes - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+
+		entered |= (uint32_t)pool_event(ctx, set, lane, step) << lane;
+	}
+	pool_set_keys(&c->pool[set], &c->pool_keys[set], entered);
 	if (c->phase == PHASE_PAIR)
-		chacha_begin(&c->pool_old);
+		pool_set_keys(&c->pool_old, &c->pool_keys[2], entered);
 }
 
 static bool next_unit(struct sl_aead_ctx *ctx, struct chacha_unit *u)
