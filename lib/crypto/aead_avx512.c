@@ -16,6 +16,8 @@
 
 #include "aead_avx512_chunk.h"
 
+#define PAGE_BYTES 4096u
+
 static void chunk_init(
 	struct sl_aead_ctx *ctx, struct sl_aead_op *ops, uint32_t n, enum cover cover)
 {
@@ -236,7 +238,9 @@ static struct sl_aead_ctx *create(unsigned max_burst)
 		errno = EINVAL;
 		return NULL;
 	}
-	ctx = aligned_alloc(64, sizeof(*ctx));
+	/* By the page: loads wait for stores that lie a multiple of a page away, so all contexts shall
+	 * lie alike. */
+	ctx = aligned_alloc(PAGE_BYTES, (sizeof(*ctx) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
 	if (!ctx)
 		return NULL;
 	memset(ctx, 0, sizeof(*ctx));
