@@ -38,18 +38,30 @@ struct sl_aead_ctx {
 
 /* --- ChaCha20 -------------------------------------------------------------------------------- */
 
-#define ROTATE_BYTES_(x, by) _mm256_shuffle_epi8(x, by)
+/* By 16 and 8 bits: a shuffle of bytes. Its pattern stays in memory: sixteen registers are just
+ * enough for the states, and compilers would keep it in one. */
+static const uint8_t by_16[32] __attribute__((aligned(32))) = {2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14,
+	15, 12, 13, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13};
+static const uint8_t by_8[32] __attribute__((aligned(32))) = {3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15,
+	12, 13, 14, 3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14};
+
+static inline __attribute__((always_inline)) __m256i rotate_bytes(__m256i x, const uint8_t by[32])
+{
+	__asm__("vpshufb %1, %0, %0" : "+x"(x) : "m"(*(const __m256i *)(const void *)by));
+	return x;
+}
+
 #define ROTATE_(x, n) _mm256_or_si256(_mm256_slli_epi32(x, n), _mm256_srli_epi32(x, 32 - (n)))
 
 #define QUARTER_(a, b, c, d)                                                                       \
 	do {                                                                                       \
 		a = _mm256_add_epi32(a, b);                                                        \
-		d = ROTATE_BYTES_(_mm256_xor_si256(d, a), by_16);                                  \
+		d = rotate_bytes(_mm256_xor_si256(d, a), by_16);                                   \
 		c = _mm256_add_epi32(c, d);                                                        \
 		b = _mm256_xor_si256(b, c);                                                        \
 		b = ROTATE_(b, 12);                                                                \
 		a = _mm256_add_epi32(a, b);                                                        \
-		d = ROTATE_BYTES_(_mm256_xor_si256(d, a), by_8);                                   \
+		d = rotate_bytes(_mm256_xor_si256(d, a), by_8);                                    \
 		c = _mm256_add_epi32(c, d);                                                        \
 		b = _mm256_xor_si256(b, c);                                                        \
 		b = ROTATE_(b, 7);                                                                 \
@@ -81,20 +93,17 @@ static inline __m256i row(const uint32_t r[LANES])
 	return _mm256_load_si256((const __m256i *)(const void *)r);
 }
 
-/* One block of each lane: out[l] is its key stream. */
-static __attribute__((noinline)) void chacha_blocks(const struct lanes *l, __m256i out[LANES][2])
+/* One block of each lane: lane l's key stream is head[l] and tail[l]. The next block number is set. */
+static inline __attribute__((always_inline)) void chacha_blocks(
+	struct lanes *l, __m256i head[LANES], __m256i tail[LANES])
 {
-	const __m256i by_16 = _mm256_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13,
-		2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-	const __m256i by_8 = _mm256_setr_epi8(3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14,
-		3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14);
 	__m256i c0 = _mm256_set1_epi32(0x61707865), c1 = _mm256_set1_epi32(0x3320646e);
 	__m256i c2 = _mm256_set1_epi32(0x79622d32), c3 = _mm256_set1_epi32(0x6b206574);
 	__m256i x0 = c0, x1 = c1, x2 = c2, x3 = c3, x4 = row(l->key[0]), x5 = row(l->key[1]);
 	__m256i x6 = row(l->key[2]), x7 = row(l->key[3]), x8 = row(l->key[4]);
 	__m256i x9 = row(l->key[5]), x10 = row(l->key[6]), x11 = row(l->key[7]);
 	__m256i x12 = row(l->block), x13 = _mm256_setzero_si256(), x14 = row(l->nonce_lo);
-	__m256i x15 = row(l->nonce_hi), head[8], tail[8];
+	__m256i x15 = row(l->nonce_hi);
 
 	for (unsigned i = 0; i < 10; i++) {
 		QUARTER_(x0, x4, x8, x12);
@@ -124,11 +133,39 @@ static __attribute__((noinline)) void chacha_blocks(const struct lanes *l, __m25
 	head[5] = _mm256_add_epi32(x5, row(l->key[1]));
 	head[6] = _mm256_add_epi32(x6, row(l->key[2]));
 	head[7] = _mm256_add_epi32(x7, row(l->key[3]));
+	_mm256_store_si256((__m256i *)(void *)l->block,
+		_mm256_add_epi32(row(l->block), _mm256_set1_epi32(1)));
 	transpose(head);
 	transpose(tail);
+}
+
+/* out[l] is lane l's key stream. */
+static __attribute__((noinline)) void chacha_stream(struct lanes *l, __m256i out[LANES][2])
+{
+	__m256i head[LANES], tail[LANES];
+
+	chacha_blocks(l, head, tail);
 	for (unsigned i = 0; i < LANES; i++) {
 		out[i][0] = head[i];
 		out[i][1] = tail[i];
+	}
+}
+
+/* The next 64 bytes of every lane's text, `steps` times. */
+static __attribute__((noinline)) void chacha_text(
+	struct lanes *l, uint8_t *const text[LANES], uint64_t steps)
+{
+	__m256i head[LANES], tail[LANES];
+
+	for (uint64_t s = 0; s < steps; s++) {
+		chacha_blocks(l, head, tail);
+		for (unsigned i = 0; i < LANES; i++) {
+			__m256i *to = (__m256i *)(void *)(text[i] + 64 * s);
+
+			_mm256_storeu_si256(to, _mm256_xor_si256(_mm256_loadu_si256(to), head[i]));
+			_mm256_storeu_si256(
+				to + 1, _mm256_xor_si256(_mm256_loadu_si256(to + 1), tail[i]));
+		}
 	}
 }
 
@@ -153,16 +190,129 @@ static void xor_tail(uint8_t *text, uint32_t len, const __m256i stream[2])
 	__asm__ volatile("" : : "r"(whole) : "memory");
 }
 
-static void set_lane(struct lanes *l, unsigned lane, const struct sl_aead_op *op, uint32_t block)
-{
-	uint32_t word[8];
+/* What a lane works on. */
+struct work {
+	struct sl_aead_op *op;
+	uint8_t *once;
+	uint64_t left;	/* bytes of text before it */
+	uint32_t block; /* the next one */
+	bool busy;
+};
 
-	memcpy(word, op->key, sizeof(word));
-	for (unsigned w = 0; w < 8; w++)
-		l->key[w][lane] = word[w];
-	l->block[lane] = block;
-	l->nonce_lo[lane] = (uint32_t)op->counter;
-	l->nonce_hi[lane] = (uint32_t)(op->counter >> 32);
+struct run {
+	struct work lane[LANES];
+	unsigned next, busy; /* of the order; lanes at work */
+	uint32_t from;	     /* 0: the one-time key first, 1: the text */
+	bool keys_only;
+};
+
+/* Lanes without work take the next packets: the rows of all lanes are made anew, since words that are
+ * written one by one keep whole rows from being read for a while. */
+static void take_packets(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n, struct run *r)
+{
+	__m256i key[LANES];
+	uint32_t block[LANES] __attribute__((aligned(32)));
+	uint32_t low[LANES] __attribute__((aligned(32))), high[LANES] __attribute__((aligned(32)));
+	bool taken = false;
+
+	for (unsigned l = 0; l < LANES; l++) {
+		struct work *w = &r->lane[l];
+
+		while (!w->busy && r->next < n) {
+			uint32_t i = ctx->order[r->next++];
+
+			/* A packet without text has no text blocks. */
+			if (r->from > 0 && ops[i].text_len == 0)
+				continue;
+			w->op = &ops[i];
+			w->once = ctx->once[i];
+			w->left = r->keys_only ? 0 : ops[i].text_len;
+			w->block = r->from;
+			w->busy = true;
+			r->busy++;
+			taken = true;
+		}
+	}
+	if (!taken)
+		return;
+	for (unsigned l = 0; l < LANES; l++) {
+		/* A lane that has had none computes what the first one does, for nobody. */
+		const struct work *w = r->lane[l].op ? &r->lane[l] : &r->lane[0];
+
+		key[l] = _mm256_loadu_si256((const __m256i *)(const void *)w->op->key);
+		block[l] = w->block;
+		low[l] = (uint32_t)w->op->counter;
+		high[l] = (uint32_t)(w->op->counter >> 32);
+	}
+	transpose(key);
+	for (unsigned i = 0; i < LANES; i++)
+		_mm256_store_si256((__m256i *)(void *)ctx->lanes.key[i], key[i]);
+	memcpy(ctx->lanes.block, block, sizeof(block));
+	memcpy(ctx->lanes.nonce_lo, low, sizeof(low));
+	memcpy(ctx->lanes.nonce_hi, high, sizeof(high));
+}
+
+static inline uint8_t *next_text(const struct work *w)
+{
+	return w->op->text + ((uint64_t)w->block - 1) * 64;
+}
+
+static inline void leave(struct run *r, struct work *w)
+{
+	w->busy = false;
+	r->busy--;
+}
+
+/* As many steps as all lanes have whole blocks of text; how many. */
+static uint64_t run_whole(struct sl_aead_ctx *ctx, struct run *r)
+{
+	uint8_t *text[LANES];
+	uint64_t steps = UINT64_MAX;
+
+	if (r->busy < LANES)
+		return 0;
+	for (unsigned l = 0; l < LANES; l++) {
+		uint64_t whole = r->lane[l].block > 0 ? r->lane[l].left / 64 : 0;
+
+		steps = whole < steps ? whole : steps;
+		text[l] = next_text(&r->lane[l]);
+	}
+	if (steps == 0)
+		return 0;
+	chacha_text(&ctx->lanes, text, steps);
+	for (unsigned l = 0; l < LANES; l++) {
+		struct work *w = &r->lane[l];
+
+		w->block += (uint32_t)steps;
+		w->left -= 64 * steps;
+		if (w->left == 0)
+			leave(r, w);
+	}
+	return steps;
+}
+
+/* One step in which a lane may have anything before it. */
+static void run_step(struct sl_aead_ctx *ctx, struct run *r, __m256i out[LANES][2])
+{
+	chacha_stream(&ctx->lanes, out);
+	for (unsigned l = 0; l < LANES; l++) {
+		struct work *w = &r->lane[l];
+
+		if (!w->busy)
+			continue;
+		if (w->block == 0) {
+			_mm256_storeu_si256((__m256i *)(void *)w->once, out[l][0]);
+		} else if (w->left >= 64) {
+			xor_block(next_text(w), out[l]);
+			w->left -= 64;
+		} else {
+			xor_tail(next_text(w), (uint32_t)w->left, out[l]);
+			w->left = 0;
+		}
+		w->block++;
+		if (w->left == 0)
+			leave(r, w);
+	}
 }
 
 /*
@@ -172,57 +322,15 @@ static void set_lane(struct lanes *l, unsigned lane, const struct sl_aead_op *op
 static void chacha_run(
 	struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n, uint32_t from, bool keys_only)
 {
+	struct run r = {.from = from, .keys_only = keys_only};
 	__m256i out[LANES][2];
-	struct {
-		struct sl_aead_op *op;
-		uint8_t *once;
-		uint64_t left; /* bytes of text before it */
-		uint32_t block;
-		bool busy;
-	} lane[LANES] = {{NULL, NULL, 0, 0, false}};
-	unsigned next = 0, busy = 0;
 
 	for (;;) {
-		for (unsigned l = 0; l < LANES; l++) {
-			while (!lane[l].busy && next < n) {
-				uint32_t i = ctx->order[next++];
-
-				/* A packet without text has no text blocks. */
-				if (from > 0 && ops[i].text_len == 0)
-					continue;
-				lane[l].op = &ops[i];
-				lane[l].once = ctx->once[i];
-				lane[l].left = keys_only ? 0 : ops[i].text_len;
-				lane[l].block = from;
-				lane[l].busy = true;
-				busy++;
-				set_lane(&ctx->lanes, l, &ops[i], from);
-			}
-		}
-		if (busy == 0)
+		take_packets(ctx, ops, n, &r);
+		if (r.busy == 0)
 			break;
-		chacha_blocks(&ctx->lanes, out);
-		for (unsigned l = 0; l < LANES; l++) {
-			uint8_t *text;
-
-			if (!lane[l].busy)
-				continue;
-			text = lane[l].op->text + ((uint64_t)lane[l].block - 1) * 64;
-			if (lane[l].block == 0) {
-				_mm256_storeu_si256((__m256i *)(void *)lane[l].once, out[l][0]);
-			} else if (lane[l].left >= 64) {
-				xor_block(text, out[l]);
-				lane[l].left -= 64;
-			} else {
-				xor_tail(text, (uint32_t)lane[l].left, out[l]);
-				lane[l].left = 0;
-			}
-			ctx->lanes.block[l] = ++lane[l].block;
-			if (lane[l].left == 0) {
-				lane[l].busy = false;
-				busy--;
-			}
-		}
+		if (run_whole(ctx, &r) == 0)
+			run_step(ctx, &r, out);
 	}
 	sl_wipe(out, sizeof(out));
 }
@@ -255,37 +363,49 @@ static inline void poly_init(struct poly *p, const uint8_t key[32])
 	p->s1 = p->r1 + (p->r1 >> 2);
 }
 
-/* h += {x0, x1, x2} */
-static inline __attribute__((always_inline)) void poly_add(
-	struct poly *p, uint64_t x0, uint64_t x1, uint64_t x2)
-{
-	unsigned long long h0, h1, h2;
-	unsigned char c = _addcarry_u64(0, p->h0, x0, &h0);
-
-	c = _addcarry_u64(c, p->h1, x1, &h1);
-	(void)_addcarry_u64(c, p->h2, x2, &h2);
-	p->h0 = h0;
-	p->h1 = h1;
-	p->h2 = h2;
-}
+/*
+ * Sums with carry by hand: of what says the same in C gcc 12 makes several times the instructions,
+ * and keeps pairs of words in memory.
+ */
+#define ADD_2_(a0, a1, b0, b1)                                                                     \
+	__asm__("addq %2, %0\n\tadcq %3, %1"                                                       \
+		: "+&r"(a0), "+r"(a1)                                                              \
+		: "r"(b0), "re"(b1)                                                                \
+		: "cc")
+#define ADD_3_(a0, a1, a2, b0, b1, b2)                                                             \
+	__asm__("addq %3, %0\n\tadcq %4, %1\n\tadcq %5, %2"                                       \
+		: "+&r"(a0), "+&r"(a1), "+r"(a2)                                                   \
+		: "r"(b0), "re"(b1), "re"(b2)                                                      \
+		: "cc")
 
 /* h = (h + m + 2^128) * r, h2 below 8 afterwards. */
 static inline __attribute__((always_inline)) void poly_block(
 	struct poly *p, uint64_t m0, uint64_t m1)
 {
-	uint128 d0, d1;
+	const uint64_t none = 0, one = 1;
+	uint64_t h0 = p->h0, h1 = p->h1, h2 = p->h2, c;
+	unsigned long long d0, d0_hi, d1, d1_hi, e, e_hi;
 
-	poly_add(p, m0, m1, 1);
-	d0 = (uint128)p->h0 * p->r0 + (uint128)p->h1 * p->s1;
-	d1 = (uint128)p->h0 * p->r1 + (uint128)p->h1 * p->r0 + p->h2 * p->s1;
-	d1 += (uint64_t)(d0 >> 64);
-	p->h2 = p->h2 * p->r0 + (uint64_t)(d1 >> 64);
-	p->h0 = (uint64_t)d0;
-	p->h1 = (uint64_t)d1;
+	ADD_3_(h0, h1, h2, m0, m1, one);
+	d0 = _mulx_u64(h0, p->r0, &d0_hi);
+	e = _mulx_u64(h1, p->s1, &e_hi);
+	ADD_2_(d0, d0_hi, e, e_hi);
+	d1 = _mulx_u64(h0, p->r1, &d1_hi);
+	e = _mulx_u64(h1, p->r0, &e_hi);
+	ADD_2_(d1, d1_hi, e, e_hi);
+	c = h2 * p->s1;
+	ADD_2_(d1, d1_hi, c, none);
+	ADD_2_(d1, d1_hi, d0_hi, none);
+	h2 = h2 * p->r0 + d1_hi;
+	h0 = d0;
+	h1 = d1;
 	/* What is above bit 130 comes back five times: h2 / 4 * 5 = (h2 & ~3) + h2 / 4. */
-	m0 = (p->h2 & ~(uint64_t)3) + (p->h2 >> 2);
-	p->h2 &= 3;
-	poly_add(p, m0, 0, 0);
+	c = (h2 & ~(uint64_t)3) + (h2 >> 2);
+	h2 &= 3;
+	ADD_3_(h0, h1, h2, c, none, none);
+	p->h0 = h0;
+	p->h1 = h1;
+	p->h2 = h2;
 }
 
 /* The rest of a message from text block `from` on, lengths and s. */
