@@ -60,8 +60,7 @@ static const struct wide wide[] = {
 				[8] = {ALL_, false}, [9] = {FROM_TO_(0, 20) | FROM_TO_(26, 31), false},
 				[10 ... RULES - 1] = {ALL_, true}},
 			/* Everything is set up twice. */
-			[USE_TRANSIT] = {[4] = {FROM_TO_(0, 1), false},
-				[5] = {FROM_TO_(0, 1) | FROM_TO_(4, 4), false},
+			[USE_TRANSIT] = {[4 ... 5] = {FROM_TO_(0, 1), false},
 				[6] = {FROM_TO_(0, 2) | FROM_TO_(4, 6) | FROM_TO_(8, 9) | FROM_TO_(16, 31),
 					false},
 				[7] = {FROM_TO_(0, 12) | FROM_TO_(15, 31), false}, [8] = {ALL_, true},
