@@ -125,6 +125,10 @@ dispatch(struct sl_dataplane *dp, struct rte_mbuf *m)
 		if (sink->traversal)
 			sink->traversal(sink->arg, &f->from, what, f->len);
 		break;
+	case SL_FRAME_MDNS:
+		if (sink->mdns)
+			sink->mdns(sink->arg, f->port, &f->from, what, f->len);
+		break;
 	default:
 		break;
 	}

@@ -159,7 +159,8 @@ int
 sl_dataplane_port_add(struct sl_dataplane *dp, const struct sl_port_config *config, const char **error)
 {
 	const struct sl_port_params params = {.index = dp->port_count, .workers = dp->config.workers,
-		.nodes = dp->worker_nodes, .burst = dp->config.burst, .mbufs = dp->config.mbufs, .mbuf_data_size = dp->config.mbuf_data_size};
+		.nodes = dp->worker_nodes, .burst = dp->config.burst, .mbufs = dp->config.mbufs, .mbuf_data_size = dp->config.mbuf_data_size,
+		.multicast = dp->config.mdns};
 	struct sl_port *p = &dp->ports[dp->port_count];
 	struct sl_neigh_port np;
 	const char *unused;
@@ -179,6 +180,7 @@ sl_dataplane_port_add(struct sl_dataplane *dp, const struct sl_port_config *conf
 	*error = "addresses of the port";
 	sl_parse_local_init(&p->local, p->mac, config->vlan, p->index);
 	p->local.skip_udp_checksum = config->ignore_rx_checksum;
+	p->local.mdns = dp->config.mdns;
 	for (unsigned i = 0; i < config->addr_count && rc == 0; i++)
 		rc = sl_parse_local_addr(&p->local, &config->addrs[i]);
 	if (rc != 0)

@@ -17,6 +17,7 @@ struct walk {
 	uint32_t hints;
 	bool to_us, to_all;	/* destination MAC: ours, broadcast */
 	bool to_ip6_group;	/* 33:33 MAC */
+	bool to_mdns;		/* that of IPv4's multicast DNS, on a port that speaks it */
 	struct sl_parsed *out;
 };
 
@@ -98,7 +99,8 @@ walk_ethernet(struct walk *w, uint16_t *ethertype)
 	w->to_us = memcmp(w->frame, local->mac, 6) == 0;
 	w->to_all = memcmp(w->frame, "\xff\xff\xff\xff\xff\xff", 6) == 0;
 	w->to_ip6_group = w->frame[0] == 0x33 && w->frame[1] == 0x33;
-	if (!w->to_us && !w->to_all && !w->to_ip6_group)
+	w->to_mdns = local->mdns && *ethertype == SL_ETHERTYPE_IP4 && memcmp(w->frame, "\x01\0\x5e\0\0\xfb", 6) == 0;
+	if (!w->to_us && !w->to_all && !w->to_ip6_group && !w->to_mdns)
 		return SL_DROP_NOT_OURS;
 	if (w->frame[6] & 0x01)
 		return SL_DROP_SOURCE;
@@ -191,6 +193,27 @@ udp_checksum_good(const struct walk *w, const uint8_t *addrs, size_t addrs_bytes
 	return sl_cksum_fold(sl_cksum_add(sum, w->p, w->left)) == 0xffff;
 }
 
+/* Multicast DNS, for control. out->from: address set. */
+static enum sl_verdict
+walk_mdns(struct walk *w, const uint8_t *addrs, size_t addrs_bytes)
+{
+	struct sl_parsed *out = w->out;
+
+	if (w->left < SL_UDP_BYTES || sl_get16be(w->p + 4) != w->left)
+		return SL_DROP_UDP_LENGTH;
+	if (sl_get16be(w->p) == 0)
+		return SL_DROP_SOURCE;
+	if (sl_get16be(w->p + 2) != SL_MDNS_PORT)
+		return SL_DROP_UDP_PORT;
+	if ((w->p[6] | w->p[7]) == 0 ? addrs_bytes > 8 : !udp_checksum_good(w, addrs, addrs_bytes))
+		return SL_DROP_UDP_CHECKSUM;
+	out->from.udp_port = sl_get16be(w->p);
+	out->offset = offset_of(w, w->p + SL_UDP_BYTES);
+	out->len = (uint16_t)(w->left - SL_UDP_BYTES);
+	out->kind = SL_PARSE_MDNS;
+	return SL_PUNT;
+}
+
 /* p, left: the UDP packet as the IP header bounds it. out->from: address set. */
 static enum sl_verdict
 walk_udp(struct walk *w, const uint8_t *addrs, size_t addrs_bytes, unsigned ip4_bit, unsigned ip6_bit)
@@ -238,7 +261,7 @@ walk_ip4_addresses(struct walk *w, const uint8_t *ip, unsigned *bit)
 			*bit = 1u << i;
 		bad |= src == w->local->ip4[i] || src == w->local->ip4_broadcast[i];
 	}
-	if (!*bit || !w->to_us)
+	if (w->to_mdns ? memcmp(ip + 16, "\xe0\0\0\xfb", 4) != 0 : !*bit || !w->to_us)
 		return SL_DROP_NOT_OURS;
 	if (bad || ip[12] == 0 || ip[12] == 127 || ip[12] >= 224)
 		return SL_DROP_SOURCE;
@@ -272,6 +295,8 @@ walk_ip4(struct walk *w)
 		return v;
 	w->p += header;
 	w->left = total - header;
+	if (w->to_mdns)
+		return ip[9] == SL_IPPROTO_UDP ? walk_mdns(w, ip + 12, 8) : SL_DROP_NOT_OURS;
 	switch (ip[9]) {
 	case SL_IPPROTO_UDP:
 		return walk_udp(w, ip + 12, 8, bit, 0);
@@ -417,12 +442,12 @@ walk_icmp6(struct walk *w, bool to_group, bool unspecified)
 static enum sl_verdict
 walk_ip6(struct walk *w)
 {
-	static const uint8_t unspecified_ip[16];
+	static const uint8_t unspecified_ip[16], mdns_group[16] = {0xff, 0x02, [15] = 0xfb};
 	const uint8_t *ip = w->p;
 	unsigned bit = 0;
 	size_t payload;
 	uint8_t protocol;
-	bool to_group, unspecified;
+	bool to_group, to_mdns, unspecified;
 	enum sl_verdict v;
 
 	if (w->left < SL_IP6_BYTES)
@@ -433,7 +458,8 @@ walk_ip6(struct walk *w)
 	if (payload > w->left - SL_IP6_BYTES)
 		return SL_DROP_TRUNCATED;
 	to_group = ip[24] == 0xff;
-	if (to_group ? !ip6_is_own_group(w->local, ip + 24) || w->to_all :
+	to_mdns = w->local->mdns && w->local->ip6_count > 0 && w->to_ip6_group && memcmp(ip + 24, mdns_group, 16) == 0;
+	if (to_group ? !(to_mdns || ip6_is_own_group(w->local, ip + 24)) || w->to_all :
 		       !ip6_is_own(w->local, ip + 24, &bit) || !w->to_us)
 		return SL_DROP_NOT_OURS;
 	if (ip6_source_bad(w->local, ip + 8))
@@ -445,9 +471,9 @@ walk_ip6(struct walk *w)
 	v = walk_ip6_extensions(w, &protocol);
 	if (v)
 		return v;
-	if (protocol == SL_IPPROTO_ICMP6)
+	if (protocol == SL_IPPROTO_ICMP6 && !to_mdns)
 		return walk_icmp6(w, to_group, unspecified);
-	if (to_group)
+	if (to_group && !(to_mdns && protocol == SL_IPPROTO_UDP))
 		return SL_DROP_NOT_OURS;
 	if (unspecified)
 		return SL_DROP_SOURCE;
@@ -455,7 +481,7 @@ walk_ip6(struct walk *w)
 	w->out->from.kind = SL_ADDR_UDP6;
 	w->out->from.link = sl_ip6_is_link_local(ip + 8) ? w->local->link : 0;
 	memcpy(w->out->from.u.ip6, ip + 8, 16);
-	return walk_udp(w, ip + 8, 32, 0, bit);
+	return to_mdns ? walk_mdns(w, ip + 8, 32) : walk_udp(w, ip + 8, 32, 0, bit);
 }
 
 enum sl_verdict

@@ -87,18 +87,22 @@ control_frame(struct sl_dataplane *dp, uint16_t port, size_t len, uint8_t **data
 	return m;
 }
 
-void
-sl_paths_neigh_transmit(void *arg, uint16_t port, const uint8_t *frame, size_t len)
+int
+sl_paths_frame(struct sl_dataplane *dp, uint16_t port, const uint8_t *frame, size_t len)
 {
-	struct sl_dataplane *dp = arg;
 	uint8_t *data;
 	struct rte_mbuf *m = control_frame(dp, port, len, &data);
 
 	if (m == NULL)
-		return;
+		return -ENOBUFS;
 	memcpy(data, frame, len);
-	if (sl_control_send(dp, port, m) != 0)
-		return; /* counted; the neighbour machine asks again by itself */
+	return sl_control_send(dp, port, m);
+}
+
+void
+sl_paths_neigh_transmit(void *arg, uint16_t port, const uint8_t *frame, size_t len)
+{
+	(void)!sl_paths_frame(arg, port, frame, len); /* counted; the neighbour machine asks again by itself */
 }
 
 int

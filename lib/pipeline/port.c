@@ -264,19 +264,19 @@ queues_setup(struct sl_port *p, const struct rte_eth_dev_info *info, const char 
 	return 0;
 }
 
-/* Neighbour discovery comes to multicast addresses: the least that lets it in, as far as the device has it. */
+/* Neighbour discovery and multicast DNS come to group addresses: the least that lets them in, as far as the device has it. */
 static void
 multicast_enable(struct sl_port *p)
 {
-	bool ip6 = false;
+	bool wanted = p->multicast;
 
 	for (unsigned i = 0; i < p->config.addr_count; i++)
-		ip6 |= p->config.addrs[i].family == 6;
-	if (!ip6 || rte_eth_allmulticast_enable(p->ethdev) == 0)
+		wanted |= p->config.addrs[i].family == 6;
+	if (!wanted || rte_eth_allmulticast_enable(p->ethdev) == 0)
 		return;
 	if (rte_eth_promiscuous_enable(p->ethdev) != 0)
 		sl_log(SL_LOG_WARNING, SL_TOPIC_PIPELINE,
-			"port %s: neither all-multicast nor promiscuous mode: IPv6 neighbours may not find us", p->config.name);
+			"port %s: neither all-multicast nor promiscuous mode: neighbours may not find us by IPv6 or mDNS", p->config.name);
 }
 
 static int
@@ -406,6 +406,7 @@ sl_port_open(struct sl_port *p, const struct sl_port_config *config, const struc
 	p->config = *config;
 	p->index = params->index;
 	p->lock_fd = -1;
+	p->multicast = params->multicast;
 	p->in_hand = (uint32_t)params->workers * params->burst;
 	p->node = sl_device_node(config->device);
 	sl_queue_map_make(&p->map, params->workers, params->nodes, p->node, config->rx_workers, params->index);

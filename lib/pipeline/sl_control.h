@@ -103,6 +103,8 @@ const struct sl_dataplane_transport *sl_transport_find(const struct sl_dataplane
 /* Sends one complete frame on control's queue of a port; takes the mbuf. 0 or -ENOBUFS. */
 int sl_control_send(struct sl_dataplane *dp, uint16_t port, struct rte_mbuf *m) SL_MUST_CHECK;
 /* The neighbour machine's transmit, changed and too_big. */
+/* A whole Ethernet frame of control's. 0 or -ENOBUFS, counted. */
+int sl_paths_frame(struct sl_dataplane *dp, uint16_t port, const uint8_t *frame, size_t len) SL_MUST_CHECK;
 void sl_paths_neigh_transmit(void *arg, uint16_t port, const uint8_t *frame, size_t len);
 void sl_paths_neigh_changed(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *mac);
 void sl_paths_too_big(void *arg, uint16_t port, const struct sl_ifaddr *ip, const uint8_t *udp, uint16_t mtu);

@@ -54,6 +54,7 @@ struct sl_dataplane_config {
 	uint32_t hop_cache_entries; /* per worker */
 	uint16_t burst;		/* frames a poll, 0 = 32, at most 64 */
 	const struct sl_aead_backend *aead;
+	bool mdns;		/* ports hear multicast DNS (sink.mdns), and open their multicast filter for it */
 	bool measure_cycles;	/* count TSC cycles: one read a poll and a queue, three a burst */
 	/*
 	 * Sleep this long, microseconds, after each empty poll once SL_IDLE_POLLS in a row were empty; 0 = never. For cores
@@ -89,6 +90,8 @@ struct sl_dataplane_sink {
 	void (*path_mtu)(void *arg, uint32_t peer_id, uint16_t mtu);
 	/* A STUN answer or punch packet, while sl_dataplane_traversal() wants them. Nothing about it is checked. */
 	void (*traversal)(void *arg, const struct sl_addr *from, const uint8_t *packet, size_t len);
+	/* A message of multicast DNS to its group, with config.mdns. from: its address and UDP port; what it says is not checked. */
+	void (*mdns)(void *arg, uint16_t port, const struct sl_addr *from, const uint8_t *message, size_t len);
 };
 
 /* view and fib are read by workers; both outlive the data plane. NULL and errno. */
@@ -139,6 +142,11 @@ void sl_dataplane_traversal(struct sl_dataplane *dp, bool wanted);
 uint16_t sl_dataplane_link_mtu(struct sl_dataplane *dp, const struct sl_addr *to, uint64_t now_us);
 /* Raw Ethernet beacon with our key on a transport. */
 int sl_dataplane_beacon(struct sl_dataplane *dp, uint8_t transport, const uint8_t xonly[32]) SL_MUST_CHECK;
+/*
+ * A message of multicast DNS to the group of a family (4, 6) on one port, from the port's first IPv4 or link-local IPv6 address, hop
+ * limit 255. 0, -EADDRNOTAVAIL (the port has none), -EMSGSIZE (over its MTU), -ENOBUFS.
+ */
+int sl_dataplane_mdns(struct sl_dataplane *dp, uint16_t port, uint8_t family, const uint8_t *message, size_t len) SL_MUST_CHECK;
 /*
  * Publishes the outer headers towards addr as the path of a peer, now or as soon as the neighbour is resolved, and
  * keeps it current. addr NULL = withdraw.

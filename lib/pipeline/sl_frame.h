@@ -15,6 +15,7 @@ enum sl_frame_kind {
 	SL_FRAME_NEIGHBOUR, /* to control: whole Ethernet frame (ARP, ND, ICMP) */
 	SL_FRAME_BEACON,    /* to control: raw Ethernet beacon, 32-byte key */
 	SL_FRAME_TRAVERSAL, /* to control: STUN answer or punch packet */
+	SL_FRAME_MDNS,	    /* to control: message of multicast DNS */
 	SL_FRAME_SESSION,   /* to the owner worker: FMP packet of phase 0, still sealed */
 };
 

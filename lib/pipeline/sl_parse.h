@@ -25,7 +25,8 @@
  *	refused over IPv6).
  *	FMP prefix (sl_packet_classify). What is no FMP packet but came over UDP may be a STUN answer or a punch packet: for
  *	control while it waits for such, else dropped as what it is to FMP; punch packets have a verdict of their own.
- * ARP and neighbour discovery that concern us, and echo requests and "too big" to our addresses, are for control.
+ * ARP and neighbour discovery that concern us, and echo requests and "too big" to our addresses, are for control. So is multicast
+ * DNS (RFC 6762: UDP port 5353 of 224.0.0.251 and ff02::fb) on a port that speaks it.
  */
 #ifdef __AVX512F__
 #include <immintrin.h>
@@ -58,6 +59,7 @@ extern "C" {
 #define SL_ETH_TYPE_DATA 0x00
 #define SL_ETH_TYPE_BEACON 0x01
 #define SL_BEACON_BYTES 34 /* type, version 1, x-only key */
+#define SL_MDNS_PORT 5353
 #define SL_IP6_EXTENSIONS_MAX 8
 
 #define SL_PARSE_UDP_MAX 16
@@ -109,6 +111,7 @@ struct sl_parse_local {
 	uint8_t ip4_count, ip6_count, udp_count;
 	bool link_local_derived;  /* ip6[0] is derived from the MAC */
 	bool skip_udp_checksum;	  /* the link delivers checksums that were never filled in: do not look */
+	bool mdns;		  /* control wants multicast DNS */
 	bool eth;		  /* a raw Ethernet transport on this port */
 	uint8_t eth_id;
 	uint16_t ethertype;	  /* of it, host order */
@@ -148,6 +151,7 @@ enum sl_parse_kind {
 	SL_PARSE_NEIGH,	      /* the whole frame is for sl_neigh_input() */
 	SL_PARSE_BEACON,      /* raw Ethernet beacon: offset and len are those of the 32-byte x-only key */
 	SL_PARSE_TRAVERSAL,   /* STUN answer or punch packet, over UDP; nothing about it is checked yet */
+	SL_PARSE_MDNS,	      /* a message of multicast DNS; nothing about it is checked yet. from.transport is 0 */
 };
 
 struct sl_parsed {

@@ -50,6 +50,7 @@ struct sl_port {
 
 	char interface[SL_IFNAME_SIZE]; /* of the kernel's, behind the device; "" = none */
 	unsigned interface_index;
+	bool multicast; /* groups are wanted whatever addresses the port has */
 	int lock_fd;
 	uint32_t events; /* SL_PORT_EVENT_*: set by EAL's interrupt thread, taken by control (atomic) */
 	struct rte_eth_stats before; /* of the devices that were before this one */
@@ -68,6 +69,7 @@ struct sl_port_params {
 	uint32_t mbufs;
 	uint16_t burst; /* frames a worker has in hand */
 	uint16_t mbuf_data_size; /* 0 = for the MTU */
+	bool multicast; /* not for IPv6's sake alone */
 };
 
 /*

@@ -46,7 +46,8 @@ sl_stage_classify(struct sl_worker *w, struct sl_burst *b)
 	const struct sl_parse_local *local = b->local;
 	static const uint8_t frame_kind[] = {[SL_PARSE_ESTABLISHED] = SL_FRAME_SESSION,
 		[SL_PARSE_HANDSHAKE] = SL_FRAME_HANDSHAKE, [SL_PARSE_NEIGH] = SL_FRAME_NEIGHBOUR,
-		[SL_PARSE_BEACON] = SL_FRAME_BEACON, [SL_PARSE_TRAVERSAL] = SL_FRAME_TRAVERSAL};
+		[SL_PARSE_BEACON] = SL_FRAME_BEACON, [SL_PARSE_TRAVERSAL] = SL_FRAME_TRAVERSAL,
+		[SL_PARSE_MDNS] = SL_FRAME_MDNS};
 	uint32_t live = 0;
 
 	for (uint32_t i = 0; i < b->count && i < SL_AHEAD_DATA; i++)

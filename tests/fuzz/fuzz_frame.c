@@ -10,7 +10,7 @@
 #include "net_test.h"
 
 enum { CHOICE_VLAN = 1, CHOICE_SKIP = 2, CHOICE_IP_GOOD = 4, CHOICE_L4_GOOD = 8, CHOICE_STRIPPED = 16, CHOICE_REPAIR = 32,
-	CHOICE_NAT = 64 };
+	CHOICE_NAT = 64, CHOICE_MDNS = 128 };
 
 static struct sl_parse_local local;
 
@@ -91,6 +91,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	l.vlan = choice & CHOICE_VLAN ? 7 : 0;
 	l.skip_udp_checksum = choice & CHOICE_SKIP;
 	l.nat = (choice & CHOICE_NAT) != 0;
+	l.mdns = (choice & CHOICE_MDNS) != 0;
 	hints |= choice & CHOICE_IP_GOOD ? SL_RX_IP_GOOD : 0;
 	hints |= choice & CHOICE_L4_GOOD ? SL_RX_L4_GOOD : 0;
 	hints |= choice & CHOICE_STRIPPED ? SL_RX_VLAN_STRIPPED | SL_RX_VLAN_TCI(7) : 0;

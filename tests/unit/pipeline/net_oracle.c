@@ -24,7 +24,8 @@ struct view {
 	size_t at, end; /* of the layer in hand: f[at..end) */
 	uint32_t hints;
 	struct sl_parsed *out;
-	bool us, bcast, v6group;
+	bool us, bcast, v6group, mdns4;
+	bool mdns; /* multicast DNS: UDP of its group or nothing */
 	bool udp; /* the FMP packet lies in UDP */
 };
 
@@ -100,6 +101,8 @@ udp(struct view *v, unsigned family, const uint8_t *src, const uint8_t *dst)
 		return SL_DROP_UDP_LENGTH;
 	if (be(v, 0) == 0)
 		return SL_DROP_SOURCE;
+	if (v->mdns && be(v, 2) != 5353)
+		return SL_DROP_UDP_PORT;
 	for (unsigned i = 0; i < v->l->udp_count && !t; i++) {
 		const struct sl_parse_udp *c = &v->l->udp[i];
 
@@ -110,7 +113,7 @@ udp(struct view *v, unsigned family, const uint8_t *src, const uint8_t *dst)
 		else if (c->bind.family == family && memcmp(c->bind.ip, dst, family == 4 ? 4 : 16) == 0)
 			t = c;
 	}
-	if (!t)
+	if (!t && !v->mdns)
 		return SL_DROP_UDP_PORT;
 	if (be(v, 6) == 0) {
 		if (family == 6)
@@ -125,13 +128,19 @@ udp(struct view *v, unsigned family, const uint8_t *src, const uint8_t *dst)
 	}
 	memset(&v->out->from, 0, sizeof(v->out->from));
 	v->out->from.kind = family == 4 ? SL_ADDR_UDP4 : SL_ADDR_UDP6;
-	v->out->from.transport = t->id;
+	v->out->from.transport = v->mdns ? 0 : t->id;
 	v->out->from.udp_port = (uint16_t)be(v, 0);
 	memcpy(v->out->from.u.ip6, src, family == 4 ? 4 : 16);
 	if (family == 6 && src[0] == 0xfe && src[1] >= 0x80 && src[1] < 0xc0)
 		v->out->from.link = v->l->link;
 	v->at += 8;
 	v->udp = true;
+	if (v->mdns) {
+		v->out->offset = (uint16_t)v->at;
+		v->out->len = (uint16_t)(v->end - v->at);
+		v->out->kind = SL_PARSE_MDNS;
+		return SL_PUNT;
+	}
 	return fmp(v);
 }
 
@@ -167,10 +176,13 @@ ip4(struct view *v)
 		mine |= memcmp(&v->l->ip4[i], ip + 16, 4) == 0;
 		bad |= memcmp(&v->l->ip4[i], ip + 12, 4) == 0 || memcmp(&v->l->ip4_broadcast[i], ip + 12, 4) == 0;
 	}
-	if (!mine || !v->us)
+	v->mdns = v->mdns4 && memcmp(ip + 16, (const uint8_t[]){224, 0, 0, 251}, 4) == 0;
+	if (v->mdns4 ? !v->mdns : !mine || !v->us)
 		return SL_DROP_NOT_OURS;
 	if (bad)
 		return SL_DROP_SOURCE;
+	if (v->mdns && ip[9] != 17)
+		return SL_DROP_NOT_OURS;
 	v->end = v->at + total;
 	v->at += header;
 	if (ip[9] == 17)
@@ -239,7 +251,8 @@ ip6(struct view *v)
 				(all(dst + 11, 4, 0) && dst[15] == 1);
 		bad |= memcmp(own, src, 16) == 0;
 	}
-	if (!mine || (group ? v->bcast : !v->us))
+	v->mdns = v->l->mdns && v->l->ip6_count && v->v6group && dst[0] == 255 && dst[1] == 2 && all(dst + 2, 13, 0) && dst[15] == 0xfb;
+	if (!(mine || v->mdns) || (group ? v->bcast : !v->us))
 		return SL_DROP_NOT_OURS;
 	if (bad)
 		return SL_DROP_SOURCE;
@@ -269,6 +282,8 @@ ip6(struct view *v)
 		v->at += n;
 		headers++;
 	}
+	if (v->mdns)
+		return next != 17 ? SL_DROP_NOT_OURS : nobody ? SL_DROP_SOURCE : udp(v, 6, src, dst);
 	if (next == 58)
 		return icmp6(v, group, nobody);
 	if (group)
@@ -354,7 +369,8 @@ oracle_parse(const struct sl_parse_local *l, const uint8_t *f, size_t len, uint3
 	v.us = memcmp(f, l->mac, 6) == 0;
 	v.bcast = all(f, 6, 255);
 	v.v6group = f[0] == 0x33 && f[1] == 0x33;
-	if (!v.us && !v.bcast && !v.v6group)
+	v.mdns4 = l->mdns && type == 0x0800 && memcmp(f, (const uint8_t[]){1, 0, 0x5e, 0, 0, 0xfb}, 6) == 0;
+	if (!v.us && !v.bcast && !v.v6group && !v.mdns4)
 		return SL_DROP_NOT_OURS;
 	if (f[6] % 2)
 		return SL_DROP_SOURCE;

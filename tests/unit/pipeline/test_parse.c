@@ -461,3 +461,83 @@ SL_TEST(verdict, names)
 	SL_EXPECT_STR(sl_verdict_name(SL_DROP_NPT), "drop_nat_probe");
 	SL_EXPECT_STR(sl_verdict_name((enum sl_verdict)SL_VERDICT_COUNT), "unknown");
 }
+
+/* A header of multicast DNS to its group, from a neighbour. */
+static size_t
+mdns_frame(uint8_t *frame, unsigned family)
+{
+	const struct frame_spec spec = {.family = (uint8_t)family, .fmp_len = 12};
+	const size_t len = frame_make(frame, &spec), ip = family == 4 ? 20 : 40, addrs = family == 4 ? 4 : 16;
+	uint8_t *udp = frame + 14 + ip;
+	uint16_t sum;
+
+	memcpy(frame, family == 4 ? "\x01\0\x5e\0\0\xfb" : "\x33\x33\0\0\0\xfb", 6);
+	memcpy(udp - addrs, family == 4 ? "\xe0\0\0\xfb" : "\xff\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\xfb", addrs);
+	memset(udp + 8, 0, 12);
+	sl_put16be(udp, 5353);
+	sl_put16be(udp + 2, 5353);
+	if (family == 4) {
+		frame[24] = frame[25] = 0;
+		sum = (uint16_t)~sl_cksum_fold(sl_cksum_ip4(frame + 14));
+		memcpy(frame + 24, &sum, 2);
+	}
+	udp[6] = udp[7] = 0;
+	sum = (uint16_t)~sl_cksum_fold(sl_cksum_add(sl_cksum_pseudo(udp - 2 * addrs, 2 * addrs, SL_IPPROTO_UDP, 20), udp, 20));
+	memcpy(udp + 6, &sum, 2);
+	return len;
+}
+
+/* Multicast DNS: to its groups, its port, on a port that speaks it; whatever is broken has its own reason. */
+SL_TEST(parse, multicast_dns)
+{
+	enum { MAC = 0, IP = 14 };
+	static const struct {
+		const char *what;
+		unsigned at, value; /* of a sound frame to the group; at 0: none is changed */
+		enum sl_verdict want4, want6;
+	} rows[] = {
+		{"sound", 0, 0, SL_PUNT, SL_PUNT},
+		{"MAC of another group", MAC + 5, 0xfc, SL_DROP_NOT_OURS, SL_PUNT}, /* IPv6's 33:33 are not told apart */
+		{"multicast source MAC", MAC + 6, 0x03, SL_DROP_SOURCE, SL_DROP_SOURCE},
+		{"another group", IP + 19, 0xfc, SL_DROP_NOT_OURS, SL_DROP_UDP_CHECKSUM},
+		{"another group", IP + 39, 0xfc, SL_DROP_UDP_CHECKSUM, SL_DROP_NOT_OURS},
+		{"no UDP", IP + 9, 2, SL_DROP_NOT_OURS, SL_DROP_UDP_CHECKSUM},
+		{"ICMPv6", IP + 6, 58, SL_DROP_FRAGMENT, SL_DROP_NOT_OURS},
+		{"from a group", IP + 12, 0xe0, SL_DROP_SOURCE, SL_DROP_UDP_CHECKSUM},
+		{"from a group", IP + 8, 0xff, SL_PUNT, SL_DROP_SOURCE}, /* IPv4's TTL */
+		{"port of IPv4", IP + 23, 0xea, SL_DROP_UDP_PORT, SL_DROP_UDP_CHECKSUM},
+		{"port of IPv6", IP + 43, 0xea, SL_PUNT, SL_DROP_UDP_PORT},
+		{"content, group", IP + 30, 0xea, SL_DROP_UDP_CHECKSUM, SL_DROP_NOT_OURS},
+		{"content of IPv6", IP + 50, 0xea, SL_PUNT, SL_DROP_UDP_CHECKSUM},
+	};
+	struct sl_parse_local local;
+	struct sl_parsed out;
+	uint8_t frame[256];
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (unsigned family = 4; family <= 6; family += 2)
+			for (unsigned mdns = 0; mdns < 2; mdns++) {
+				const size_t len = mdns_frame(frame, family);
+				enum sl_verdict want = family == 4 ? rows[i].want4 : rows[i].want6;
+				uint32_t hints = 0;
+
+				local_default(&local, 0);
+				local.mdns = mdns;
+				if (rows[i].at)
+					frame[rows[i].at] = (uint8_t)rows[i].value;
+				if (family == 4 && rows[i].at >= IP && rows[i].at < IP + 20)
+					hints = SL_RX_IP_GOOD; /* it is not the header's checksum that is asked about */
+				if (!mdns) {
+					SL_EXPECT_NE(agree(&local, frame, len, hints, rows[i].what), SL_PUNT);
+					continue;
+				}
+				SL_EXPECT_MSG(agree(&local, frame, len, hints, rows[i].what) == want, "%s, family %u: %s, not %s", rows[i].what,
+					family, text(parse_copy(&local, frame, len, hints, &out)), text(want));
+				if (want == SL_PUNT && parse_copy(&local, frame, len, hints, &out) == want) {
+					SL_EXPECT_EQ(out.kind, SL_PARSE_MDNS);
+					SL_EXPECT_EQ(out.len, 12);
+					SL_EXPECT_EQ(out.from.udp_port, 5353);
+				}
+			}
+}
+
