@@ -249,7 +249,7 @@ static void
 print_counters(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
 	static const char *const heads[] = {"PART", "COUNTER", ">VALUE", NULL};
-	static const char *const parts[] = {"link", "route", "neighbour", "daemon"};
+	static const char *const parts[] = {"link", "route", "neighbour", "daemon", "found"};
 	struct sl_table *t = sl_table_new(heads);
 	const char *key;
 	const json_t *v;
@@ -342,7 +342,9 @@ join_endpoints(char *out, size_t size, const json_t *list)
 	snprintf(out, size, "-");
 	json_array_foreach(list, i, e)
 		if (n < size)
-			n += (size_t)snprintf(out + n, size - n, "%s%s:%s", i ? " " : "", text(e, "transport"), text(e, "addr"));
+			n += (size_t)snprintf(out + n, size - n, "%s%s:%s%s%s%s", i ? " " : "", text(e, "transport"), text(e, "addr"),
+				has(e, "not_dialled") ? " (not dialled: " : "", has(e, "not_dialled") ? text(e, "not_dialled") : "",
+				has(e, "not_dialled") ? ")" : "");
 }
 
 static void
@@ -386,6 +388,51 @@ print_adverts(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		cell_count(t, a, "evicted");
 	}
 	sl_table_print(t, out, "no peer is looked for (peers[].via_nostr)");
+}
+
+static void
+print_found(FILE *out, const json_t *d, const struct sl_page_options *opt)
+{
+	static const char *const heads[] = {"NODE", "FOUND BY", "STATE", ">HEARD", ">HOLDS", ">NEXT DIAL", ">DIALS", ">FAILED", "ADDRESSES",
+		"LAST ERROR", NULL};
+	struct sl_table *t = sl_table_new(heads);
+	const json_t *n, *a;
+	char line[400], key[80];
+	size_t i, k;
+
+	if (!flag(d, "enabled")) {
+		fputs("off (node.rendezvous.lan.enabled, transports.ethernet.auto_connect, node.rendezvous.nostr.policy: open)\n", out);
+		sl_table_print(t, out, "");
+		return;
+	}
+	row(out, "multicast DNS", flag(d, "mdns") ? "on" : "off");
+	if (has(d, "scope"))
+		row(out, "scope", text(d, "scope")[0] ? text(d, "scope") : "none");
+	row(out, "adverts", flag(d, "open") ? "of any node" : "of configured peers only");
+	fputc('\n', out);
+	json_array_foreach(json_object_get(d, "found"), i, n)
+	{
+		size_t at = 0;
+
+		line[0] = '\0';
+		json_array_foreach(json_object_get(n, "addresses"), k, a)
+			if (at < sizeof(line))
+				at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%s", k ? " " : "", json_string_value(a));
+		sl_table_cell(t, "%s", shorten(key, text(n, "npub"), opt));
+		sl_table_cell(t, "%s", text(n, "source"));
+		sl_table_cell(t, "%s", text(n, "state"));
+		cell_when(t, n, "heard_secs_ago", NULL);
+		cell_when(t, n, NULL, "expires_secs");
+		cell_when(t, n, NULL, "next_dial_secs");
+		cell_count(t, n, "dials");
+		cell_count(t, n, "failures");
+		sl_table_cell(t, "%s", line);
+		if (has(n, "last_error"))
+			sl_table_cell(t, "%.0fs ago: %s", real(n, "last_error_secs_ago"), text(n, "last_error"));
+		else
+			sl_table_cell(t, "-");
+	}
+	sl_table_print(t, out, "nobody has been found yet");
 }
 
 static void
@@ -502,6 +549,7 @@ const struct sl_page sl_pages[] = {
 	{"acl", "access lists: who may be a peer", print_acl},
 	{"adverts", "our advert on Nostr relays, and what peers' adverts say", print_adverts},
 	{"traversal", "the way through NATs: what we are from outside, and each peer's", print_traversal},
+	{"found", "nodes found on our links and by adverts: where, whether linked, next dial", print_found},
 	{"relays", "the Nostr relays: state, next attempt, last error", print_relays},
 };
 const unsigned sl_page_count = sizeof(sl_pages) / sizeof(sl_pages[0]);

@@ -192,7 +192,13 @@ struct sl_config {
 		uint32_t max_concurrent_incoming_offers, max_concurrent_offers_per_npub;
 		uint32_t failure_streak_threshold;
 		uint64_t extended_cooldown_secs;
+		uint32_t open_discovery_max_pending;
 	} nostr;
+	struct { /* node.rendezvous.lan, of old node.discovery.lan */
+		bool enabled;
+		char service_type[SL_CONF_NAME_SIZE];
+		char scope[SL_CONF_NAME_SIZE]; /* "" = what nostr.app says */
+	} lan;
 	uint8_t default_ttl;
 	uint8_t log_level; /* enum sl_conf_log */
 	struct {

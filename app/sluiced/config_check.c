@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_table.h"
 #include "../../lib/overlay/nostr/sl_nostr_url.h"
+#include "sl_mdns.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -474,10 +475,6 @@ check_nostr(struct sl_config *c, struct sl_conf_error *error)
 #ifndef SL_HAVE_NOSTR
 	return sl_conf_fail(error, nowhere, "node.rendezvous.nostr.enabled: this build has no libwebsockets");
 #endif
-	if (c->nostr.policy == SL_CONF_ADVERTS_OPEN)
-		return sl_conf_fail(error, nowhere,
-			"node.rendezvous.nostr.policy: open: known to FIPS, not supported by Sluice: links to nodes that are not "
-			"configured");
 	rc = default_list(&c->nostr.advert_relays, &c->nostr.advert_relay_count, relays);
 	if (!rc)
 		rc = default_list(&c->nostr.dm_relays, &c->nostr.dm_relay_count, relays);
@@ -519,6 +516,9 @@ sl_config_check(struct sl_config *c, struct sl_conf_error *error)
 				return sl_conf_fail(error, c->dataplane.worker_cpus[i].at,
 					"dataplane.lcores.workers: CPU %u stands there twice",
 					c->dataplane.worker_cpus[i].cpu);
+	if (!sl_mdns_service_valid(c->lan.service_type))
+		return sl_conf_fail(error, (struct sl_pos){0, 0},
+			"node.rendezvous.lan.service_type: '%.80s' is no service (_name._udp.local.)", c->lan.service_type);
 	rc = check_ports(c, error);
 	if (!rc)
 		rc = check_udp(c, error);

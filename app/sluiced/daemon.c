@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "log.h"
 #include "notify.h"
+#include "meet.h"
 #include "nat.h"
 #include "rendezvous.h"
 #include "server.h"
@@ -193,6 +194,7 @@ each_second(struct sl_daemon *d)
 	sl_peers_second(d);
 	sl_rendezvous_second(d);
 	sl_nat_second(d);
+	sl_meet_second(d);
 	if (sl_acl_refresh(d->acl)) {
 		d->counters[SL_APP_ACL_RELOADED]++;
 		sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "access lists read again: %s", sl_acl_mode(d->acl));
@@ -223,7 +225,7 @@ handle_events(struct sl_daemon *d, const struct epoll_event *events, int n)
 }
 
 struct timers {
-	uint64_t links, router, second, nat;
+	uint64_t links, router, second, nat, meet;
 };
 
 /* Runs what is due. After activity the libraries may have earlier deadlines than they told: asked
@@ -237,6 +239,10 @@ run_timers(struct sl_daemon *d, struct timers *t, bool activity)
 	}
 	if (activity && d->nat)
 		t->nat = t->nat > d->now_us + 5000 ? d->now_us + 5000 : t->nat;
+	if (activity && d->meet)
+		t->meet = t->meet > d->now_us + 5000 ? d->now_us + 5000 : t->meet;
+	if (d->now_us >= t->meet)
+		t->meet = sl_meet_tick(d);
 	if (d->now_us >= t->nat)
 		t->nat = sl_nat_tick(d);
 	if (d->now_us >= t->links)
@@ -246,7 +252,7 @@ run_timers(struct sl_daemon *d, struct timers *t, bool activity)
 	if (d->now_us >= t->second) {
 		each_second(d);
 		t->second = d->now_us + 1000000;
-		t->nat = d->now_us; /* it may have been told something */
+		t->nat = t->meet = d->now_us; /* they may have been told something */
 	}
 }
 
@@ -263,7 +269,7 @@ cpu_us(void)
 static void
 loop(struct sl_daemon *d)
 {
-	struct timers t = {0, 0, 0, 0};
+	struct timers t = {0};
 	struct epoll_event events[EVENTS];
 	unsigned handled = 0;
 	uint64_t cpu = cpu_us();
@@ -327,6 +333,7 @@ static void
 down(struct sl_daemon *d, bool eal_up)
 {
 	if (d->running) {
+		sl_meet_goodbye(d);
 		say_goodbye(d);
 		sl_dataplane_stop(d->dp);
 		d->running = false;
@@ -334,6 +341,7 @@ down(struct sl_daemon *d, bool eal_up)
 	sl_server_destroy(d->server);
 	sl_rendezvous_stop(d);
 	sl_nat_stop(d);
+	sl_meet_stop(d);
 	if (d->epoll_fd >= 0)
 		close(d->epoll_fd);
 	if (d->signal_fd >= 0)
@@ -389,6 +397,8 @@ sl_daemon_run(const struct sl_config *config, const char *config_path)
 	rc = sl_daemon_build(d, &eal_up);
 	if (!rc)
 		rc = make_resolver(d);
+	if (!rc)
+		rc = sl_meet_start(d);
 	if (!rc)
 		rc = sl_rendezvous_start(d);
 	if (!rc)

@@ -25,6 +25,7 @@
 struct sl_server;
 struct sl_rendezvous; /* rendezvous.h */
 struct sl_nat;	      /* nat.h */
+struct sl_meet;	      /* meet.h */
 
 #define SL_APP_COUNTERS(X)                                                                         \
 	X(LOCAL_DATAGRAM, "local_datagrams",                                                       \
@@ -36,8 +37,6 @@ struct sl_nat;	      /* nat.h */
 	X(PEERS_CUT, "peers_cut", "peers routed around because their port was down")               \
 	X(BEACON_TX, "beacons_sent", "beacons sent")                                               \
 	X(BEACON_RX, "beacons_heard", "beacons heard")                                             \
-	X(BEACON_DIAL, "beacons_dialled", "nodes dialled because their beacon was heard")          \
-	X(BEACON_LIMITED, "beacons_limited", "beacons not dialled: more unknown nodes than the limit") \
 	X(RESOLVE_FAILED, "names_unresolved", "look-ups of peers' host names that failed")         \
 	X(CONGESTED, "congested_seconds", "seconds in which ports or rings lost frames")           \
 	X(LATE, "late_turns", "turns of the control loop longer than 10 ms")                       \
@@ -86,13 +85,16 @@ struct sl_daemon {
 	struct sl_server *server;
 	struct sl_acl *acl;
 	struct sl_rendezvous *rendezvous; /* NULL: Nostr is off */
-	struct sl_nat *nat;		  /* NULL: likewise, or nothing to punch from */
+	struct sl_meet *meet;		  /* NULL: nobody is looked for but who is configured */
+	struct sl_nat *nat;		  /* NULL: Nostr is off, or nothing to punch from */
 	/* nat.c's: STUN answers and punch packets; NULL like nat. */
 	void (*traversal)(struct sl_daemon *d, const struct sl_addr *from, const uint8_t *packet, size_t len);
+	/* meet.c's: a beacon; a message of multicast DNS. */
+	void (*beacon)(struct sl_daemon *d, const struct sl_addr *from, const uint8_t *xonly);
+	void (*mdns)(struct sl_daemon *d, uint16_t port, const struct sl_addr *from, const uint8_t *message, size_t len);
 
 	struct sl_app_peer *peers; /* one per configured peer */
 	struct sl_app_beacon beacons[SL_CONF_TRANSPORTS_MAX];
-	struct sl_bucket beacon_dials; /* nodes dialled because a beacon was heard */
 	uint16_t udp_ports[SL_CONF_TRANSPORTS_MAX]; /* as they are on the wire */
 	char profiles[SL_PORTS_MAX][SL_CONF_NAME_SIZE]; /* in use, by port; "none" */
 	uint8_t *peer_up;			    /* per peer_id: the router knows it */
@@ -146,6 +148,9 @@ void sl_peers_second(struct sl_daemon *d);		   /* which names are wanted */
 /* The transport instance (sl_addr.transport) that carries UDP of a family; -1 = none. instance: -1
  * = any. */
 int sl_transport_udp(const struct sl_config *c, int instance, uint8_t family);
+/* An address as the links dial it, over that transport; link: our port, for link-local ones. False: no transport leads there. */
+bool sl_peers_udp_addr(const struct sl_config *c, struct sl_addr *to, int instance, uint16_t port, uint8_t family,
+	const uint8_t *ip, uint16_t link) SL_MUST_CHECK;
 static inline uint8_t
 sl_transport_eth(const struct sl_config *c, uint32_t i)
 {

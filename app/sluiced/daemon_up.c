@@ -11,9 +11,6 @@
 
 #define RESERVE_PEERS 128u /* rows that inbound handshakes hold before they are peers */
 #define ALL_PEERS 4096u	   /* node.limits.max_peers: 0 */
-/* Each dial that is not answered holds a receiver index for 30 s; there are four a row, shared with all handshakes. */
-#define BEACON_DIALS 32
-#define BEACON_DIALS_PER_S 2
 
 static int
 make_identity(struct sl_daemon *d)
@@ -391,7 +388,8 @@ make_dataplane(struct sl_daemon *d)
 		.burst = c->dataplane.burst,
 		.aead = d->aead,
 		.measure_cycles = c->dataplane.measure_cycles,
-		.idle_sleep_us = c->dataplane.idle_sleep_us};
+		.idle_sleep_us = c->dataplane.idle_sleep_us,
+		.mdns = c->lan.enabled};
 	struct sl_dataplane_sink sink;
 	int rc = 0;
 
@@ -466,7 +464,6 @@ sl_daemon_build(struct sl_daemon *d, bool *eal_up)
 	if (rc)
 		return rc;
 	d->start_us = d->now_us = sl_dataplane_now_us();
-	sl_bucket_init(&d->beacon_dials, BEACON_DIALS, BEACON_DIALS_PER_S, d->start_us);
 	rc = make_table(d);
 	if (!rc)
 		rc = make_router(d);

@@ -59,24 +59,32 @@ append(struct sl_peer_config *p, const struct sl_addr *addr)
 		p->addrs[p->addr_count++] = *addr;
 }
 
+bool
+sl_peers_udp_addr(const struct sl_config *c, struct sl_addr *to, int instance, uint16_t port, uint8_t family, const uint8_t *ip,
+	uint16_t link)
+{
+	int transport = sl_transport_udp(c, instance, family);
+
+	if (transport < 0)
+		return false;
+	memset(to, 0, sizeof(*to));
+	to->kind = family == 4 ? SL_ADDR_UDP4 : SL_ADDR_UDP6;
+	to->transport = (uint8_t)transport;
+	to->udp_port = port;
+	memcpy(to->u.ip6, ip, family == 4 ? 4 : 16);
+	if (family == 6 && sl_ip6_is_link_local(ip))
+		to->link = link;
+	return true;
+}
+
 static void
 append_udp(struct sl_daemon *d, struct sl_peer_config *p, int instance, uint16_t port, uint8_t family,
 	const uint8_t *ip)
 {
-	int transport = sl_transport_udp(d->config, instance, family);
 	struct sl_addr to;
 
-	if (transport < 0)
-		return;
-	memset(&to, 0, sizeof(to));
-	to.kind = family == 4 ? SL_ADDR_UDP4 : SL_ADDR_UDP6;
-	to.transport = (uint8_t)transport;
-	to.udp_port = port;
-	if (family == 4)
-		memcpy(to.u.ip4, ip, 4);
-	else
-		memcpy(to.u.ip6, ip, 16);
-	append(p, &to);
+	if (sl_peers_udp_addr(d->config, &to, instance, port, family, ip, 0))
+		append(p, &to);
 }
 
 static void

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "meet.h"
 #include "nat.h"
 #include "rendezvous_own.h"
 #include "signals.h"
@@ -207,6 +208,12 @@ subscribe_signals(struct sl_daemon *d)
 	return rc;
 }
 
+static bool
+is_open(const struct sl_daemon *d)
+{
+	return d->config->nostr.policy == SL_CONF_ADVERTS_OPEN;
+}
+
 static int
 subscribe(struct sl_daemon *d)
 {
@@ -216,7 +223,12 @@ subscribe(struct sl_daemon *d)
 	struct sl_nostr_filter f = {.kinds = {SL_ADVERT_KIND}, .kind_count = 1, .authors = keys, .d = SL_ADVERT_D, .limit = -1};
 	int rc = 0;
 
-	/* Of those alone that we look for: the rest of the mesh costs us nothing. */
+	if (is_open(d))
+		rc = sl_nostr_service_subscribe(r->service, TAG_ADVERT, &f, r->advert_mask);
+	/*
+	 * Of those alone that we look for: the rest of the mesh costs us nothing. Also where all are heard: of all a relay need not
+	 * give every one that it has.
+	 */
 	for (unsigned first = 0; !rc && first < count; first += n) {
 		n = count - first < SL_NOSTR_FILTER_AUTHORS ? count - first : SL_NOSTR_FILTER_AUTHORS;
 		for (unsigned i = 0; i < n; i++)
@@ -303,6 +315,18 @@ take_inbox(struct sl_daemon *d, struct sl_signal_inbox *inbox)
 
 /* Ownership passes. */
 static void
+take_advert(struct sl_daemon *d, struct sl_advert *a, const struct sl_nostr_time *t)
+{
+	if (!is_open(d) || conf_peer_of(d, a->pubkey) >= 0) {
+		(void)sl_discovery_advert(d->rendezvous->discovery, a, t);
+		return;
+	}
+	sl_meet_advert(d, a, t->unix_s);
+	free(a);
+}
+
+/* Ownership passes. */
+static void
 take_event(struct sl_daemon *d, uint32_t tag, void *object, const struct sl_nostr_time *t)
 {
 	struct sl_signal_text *text = object;
@@ -316,7 +340,7 @@ take_event(struct sl_daemon *d, uint32_t tag, void *object, const struct sl_nost
 		take_inbox(d, object);
 		break;
 	default:
-		(void)sl_discovery_advert(d->rendezvous->discovery, object, t);
+		take_advert(d, object, t);
 	}
 }
 
@@ -464,8 +488,8 @@ sl_rendezvous_start(struct sl_daemon *d)
 				rc == -EIO ? "TLS cannot be set up" : strerror(-rc));
 		return rc;
 	}
-	sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "Nostr: %u relay(s), %u peer(s) looked for", r->url_count,
-		sl_discovery_peers(r->discovery));
+	sl_log(SL_LOG_NOTICE, SL_TOPIC_APP, "Nostr: %u relay(s), %u peer(s) looked for%s", r->url_count,
+		sl_discovery_peers(r->discovery), is_open(d) ? ", and any node that advertises" : "");
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 /* The pages about Nostr: what adverts we know, and how the relays do. */
 #include <stdlib.h>
 #include <time.h>
+#include "nat.h"
 #include "rendezvous.h"
 #include "show_internal.h"
 #ifdef SL_HAVE_NOSTR
@@ -15,15 +16,35 @@ off(const char *key)
 }
 
 #ifdef SL_HAVE_NOSTR
+/* Why we do not dial an endpoint of a peer's; NULL when we do. */
+static const char *
+not_dialled(const struct sl_daemon *d, const struct sl_advert_endpoint *e)
+{
+	if (e->transport == SL_ADVERT_TCP)
+		return "tcp";
+	if (e->transport == SL_ADVERT_TOR)
+		return "tor";
+	if (e->nat)
+		return sl_nat_transport(d->config) >= 0 ? NULL : "no UDP of ours";
+	if (e->family && sl_transport_udp(d->config, -1, e->family) < 0)
+		return e->family == 4 ? "no IPv4 of ours" : "no IPv6 of ours";
+	return NULL;
+}
+
 static json_t *
-endpoints(const struct sl_advert *a)
+endpoints(const struct sl_daemon *d, const struct sl_advert *a, bool own)
 {
 	json_t *list = json_array();
 
-	for (unsigned i = 0; a && i < a->endpoint_count; i++)
-		json_array_append_new(list,
-			json_pack("{s:s,s:s}", "transport", sl_advert_transport_name(a->endpoints[i].transport), "addr",
-				a->endpoints[i].nat ? "nat" : a->endpoints[i].addr));
+	for (unsigned i = 0; a && i < a->endpoint_count; i++) {
+		const struct sl_advert_endpoint *e = &a->endpoints[i];
+		const char *why = own ? NULL : not_dialled(d, e);
+		json_t *o = json_pack("{s:s,s:s}", "transport", sl_advert_transport_name(e->transport), "addr", e->nat ? "nat" : e->addr);
+
+		if (why)
+			json_object_set_new(o, "not_dialled", json_string(why));
+		json_array_append_new(list, o);
+	}
 	return list;
 }
 
@@ -56,7 +77,7 @@ render_advert(const struct sl_show_job *job, const void *row)
 		if (d->config->peers[p].alias[0] && !memcmp(d->config->peers[p].xonly, i.xonly, SL_XONLY_BYTES))
 			json_object_set_new(o, "alias", json_string(d->config->peers[p].alias));
 	json_object_set_new(o, "known", json_boolean(i.advert != NULL));
-	json_object_set_new(o, "endpoints", endpoints(i.advert));
+	json_object_set_new(o, "endpoints", endpoints(d, i.advert, false));
 	if (i.advert) {
 		json_object_set_new(o, "made_secs_ago", json_integer((json_int_t)unix_s - (json_int_t)i.advert->created_at));
 		json_object_set_new(o, "expires_secs", json_integer((json_int_t)i.advert->valid_until - (json_int_t)unix_s));
@@ -78,7 +99,7 @@ own_advert(const struct sl_daemon *d)
 	json_t *o = json_object();
 
 	sl_rendezvous_own(d, &own);
-	json_object_set_new(o, "endpoints", endpoints(own.advert));
+	json_object_set_new(o, "endpoints", endpoints(d, own.advert, true));
 	set_age(o, "published_secs_ago", d, own.published_us);
 	set_wait(o, "next_publish_secs", d, own.next_us);
 	if (own.why_none)

@@ -230,37 +230,22 @@ dp_roamed(void *arg, uint32_t rx_index, const struct sl_addr *from)
 	sl_links_roamed(d->links, rx_index, from, now(d));
 }
 
-/*
- * A beacon is a hint from anyone: dialled only where the operator said so; the links refuse who is
- * known already. Whoever invents nodes gets so many dials and no more, or our own rekeys would find
- * no receiver index left.
- */
 static void
 dp_beacon(void *arg, const struct sl_addr *from, const uint8_t *xonly)
 {
 	struct sl_daemon *d = arg;
-	const struct sl_config *c = d->config;
-	uint32_t i = from->transport - c->udp_count;
-	char npub[SL_NPUB_SIZE];
 
-	if (from->transport < c->udp_count || i >= c->ethernet_count || !c->ethernet[i].listen)
-		return;
-	d->counters[SL_APP_BEACON_RX]++;
-	if (!c->ethernet[i].auto_connect ||
-		!memcmp(xonly, sl_identity_xonly(d->identity), SL_XONLY_BYTES))
-		return;
-	if (!sl_bucket_take(&d->beacon_dials, now(d))) {
-		d->counters[SL_APP_BEACON_LIMITED]++;
-		return;
-	}
-	if (sl_links_dial(d->links, xonly, from, now(d))) {
-		d->beacon_dials.tokens += 1; /* linked, or being dialled: costs nothing */
-	} else {
-		d->counters[SL_APP_BEACON_DIAL]++;
-		sl_npub_format(npub, xonly);
-		sl_log(SL_LOG_INFO, SL_TOPIC_APP, "dialling %s, heard on port %s", npub,
-			c->ethernet[i].interface);
-	}
+	if (d->beacon)
+		d->beacon(d, from, xonly);
+}
+
+static void
+dp_mdns(void *arg, uint16_t port, const struct sl_addr *from, const uint8_t *message, size_t len)
+{
+	struct sl_daemon *d = arg;
+
+	if (d->mdns)
+		d->mdns(d, port, from, message, len);
 }
 
 static void
@@ -300,6 +285,7 @@ sl_sinks_dataplane(struct sl_daemon *d, struct sl_dataplane_sink *sink)
 		.first_frame = dp_first_frame,
 		.roamed = dp_roamed,
 		.beacon = dp_beacon,
+		.mdns = dp_mdns,
 		.path_mtu = dp_path_mtu,
 		.traversal = dp_traversal,
 		.link = dp_link};

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The daemon and its adverts, in two network namespaces: TAP.
 
-    daemon_test.py discovery | reference
+    daemon_test.py discovery | open | reference
 
     peer (namespace a) --veth, the data plane's port-- sluiced (namespace r)
                        --veth, the kernel's-----------  Nostr relays (namespace r)
@@ -126,7 +126,7 @@ class World:
                                       f"{bind}:2121", "--peer", lab.NODES["r"][1], "--partner", lab.NODES["a"][1], "--rate", "1",
                                       "--size", "64", "--seconds", "0", "--dead-ms", "6000"])
 
-    def sluiced(self, name, urls, cert, peers, more=""):
+    def sluiced(self, name, urls, cert, peers, more="", nostr=""):
         worker, others = lab.cpus()
         with open(self.path(name + ".yaml"), "w", encoding="ascii") as f:
             f.write(f"""node:
@@ -140,7 +140,7 @@ class World:
       enabled: true
       advert_relays: {json.dumps(urls)}
       dm_relays: {json.dumps(urls[:1])}
-transports:
+{nostr}transports:
   udp: {{ bind_addr: "0.0.0.0:2121", advertise_on_nostr: true, public: true }}
 peers: {json.dumps(peers)}
 dataplane:
@@ -273,6 +273,41 @@ def discovery(tap):
         w.close()
 
 
+def open_policy(tap):
+    """policy: open: a node that nobody has configured is found among a crowd that does not exist."""
+    crowd = 1000
+    w = World()
+    try:
+        pair, cert = two_relays(w)
+        with open(w.path("good.jsonl"), "w", encoding="ascii") as f:
+            subprocess.run([PROBE, "make", "-", str(crowd), str(int(time.time()) - 5), f"udp:{DEAD}:2121"], check=True, stdout=f)
+        bad = relays.Hostile(w.dir, bind=MANAGE, port=7002, prefix=w.prefix())
+        bad.start()
+        w.relays.append(bad)
+        urls = [pair[0].url, bad.url("good")]
+        d = w.sluiced("open", urls, cert, [], nostr="      policy: open\n      open_discovery_max_pending: 16\n")
+        tap.ok(lab.wait_for(lambda: (w.show("counters").get("found") or {}).get("found_full", 0) >= crowd - 600, 40) is not None,
+               f"{crowd} adverts of nodes that do not exist are heard", w.show("counters").get("found"), *d.log())
+        found, c = w.show("found").get("found", []), w.show("counters")["found"]
+        tap.ok(len(found) <= 16 and c["found_dialled"] <= 60, "16 of them are remembered, and a few are dialled", len(found), c)
+        w.end_node("peer", PEER)
+        start = time.monotonic()
+
+        def again():
+            w.probe("advert", SECRET, cert, pair[0].url, "--", f"udp:{PEER}:2121", "tcp:198.18.1.1:443")
+            return up(w, PEER)
+        took = lab.wait_for(again, 120, 2)
+        tap.ok(took is not None, "a true node that nobody has configured is linked, found by its advert", w.show("found"), c, *d.log())
+        tap.note(f"its advert published to link up: {time.monotonic() - start:.1f} s")
+        status = w.show("status")
+        tap.note(f"control: longest turn {status.get('longest_turn_cpu_us')} us of CPU; {w.show('counters')['found']}")
+        tap.ok(w.show("status").get("peer_count", 1) == 1, "and nobody else", w.show("links"))
+        for line in w.table("found").splitlines()[:8]:
+            tap.note(line[:180])
+    finally:
+        w.close()
+
+
 def reference_node(w, name, url, peers):
     with open(w.path(name + ".yaml"), "w", encoding="ascii") as f:
         f.write(f"""node:
@@ -324,7 +359,7 @@ def main():
     if why:
         tap.skip(what, why)
     else:
-        {"discovery": discovery, "reference": reference}[what](tap)
+        {"discovery": discovery, "open": open_policy, "reference": reference}[what](tap)
     return tap.end()
 
 

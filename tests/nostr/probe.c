@@ -4,7 +4,7 @@
  *
  *	probe watch SECONDS CA|- AUTHOR_HEX URL ...	the service's thread: subscribes to the author's adverts, fetches each second
  *	probe advert SECRET CA|- URL ... -- udp:ADDR ...	publishes an advert of that key; ends when a relay has taken it
- *	probe make SECRET COUNT UNIX_S udp:ADDR		prints that many signed adverts, a second apart
+ *	probe make SECRET|- COUNT UNIX_S udp:ADDR	prints that many signed adverts, a second apart; -: each of a node of its own
  *	probe reconnect COUNT CA|- URL ...		client and sockets in this thread, back-off waits skipped: until that many
  *							connections
  */
@@ -231,7 +231,8 @@ advert(struct sl_nostr_service *s, char **endpoints, int count)
 static int
 make(const char *secret, unsigned count, uint64_t unix_s, char *endpoint)
 {
-	struct sl_identity *id = sl_identity_from_text(secret);
+	const bool crowd = !strcmp(secret, "-");
+	struct sl_identity *id = crowd ? sl_identity_generate() : sl_identity_from_text(secret);
 	static struct advert_job job;
 	char *colon = strchr(endpoint, ':');
 
@@ -246,12 +247,16 @@ make(const char *secret, unsigned count, uint64_t unix_s, char *endpoint)
 		size_t len;
 		char *text;
 
-		if (make_advert(&job, &e, id, unix_s + i))
+		if (make_advert(&job, &e, id, crowd ? unix_s : unix_s + i))
 			return 1;
 		text = sl_nostr_event_format(&e, &len);
 		puts(text);
 		free(text);
 		sl_nostr_event_fini(&e);
+		if (crowd) {
+			sl_identity_destroy(id);
+			id = sl_identity_generate();
+		}
 	}
 	sl_identity_destroy(id);
 	return 0;

@@ -523,8 +523,8 @@ def invented_nodes(stage, what):
            "    s.send(b'\\xff' * 6 + b'\\x02' + os.urandom(5) + bytes([0x21, 0x21, 1, 1]) + os.urandom(32))\n"
     lab.sh("ip", "netns", "exec", stage.ns("r"), sys.executable, "-c", send)
     time.sleep(1)
-    c = (stage.show("counters", "control1.sock") or {}).get("daemon") or {}
-    rep.ok(0 < c.get("beacons_dialled", 0) < 100 and c.get("beacons_limited", 0) > 100,
+    c = (stage.show("counters", "control1.sock") or {}).get("found") or {}
+    rep.ok(0 < c.get("found_dialled", 0) < 100 and c.get("found_full", 0) > 100,
            f"{what}: of 2000 invented nodes a few are dialled", json.dumps(c))
 
 

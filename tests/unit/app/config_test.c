@@ -248,7 +248,6 @@ SL_TEST(config, nostr)
 		{"transports: {udp: {advertise_on_nostr: true}}", 1, 19, "needs node.rendezvous.nostr.enabled"},
 		{"peers: [{npub: " NPUB_A ", via_nostr: true}]", 1, 9, "needs node.rendezvous.nostr.enabled"},
 #ifdef SL_HAVE_NOSTR
-		{NOSTR "policy: open}}}", 0, 0, "policy: open: known to FIPS, not supported"},
 		{NOSTR "policy: closed}}}", 1, 52, "is none of disabled, configured_only, open"},
 		{NOSTR "advert_relays: [\"http://a.example\"]}}}", 1, 60, "is not a relay"},
 		{NOSTR "advert_relays: [\"wss://a.example\", \"WSS://A.example:443/\"]}}}", 1, 79, "stands there twice"},
@@ -260,6 +259,7 @@ SL_TEST(config, nostr)
 		{NOSTR "stun_servers: []}}}\ntransports: {udp: {advertise_on_nostr: true}}", 2, 19, "needs node.rendezvous.nostr.dm_relays"},
 		{NOSTR "}}}\ntransports: {udp: {external_addr: \"a.example:1\"}}", 2, 35, "names are not advertised"},
 #endif
+		{"node: {rendezvous: {lan: {enabled: true, service_type: fips.local}}}", 0, 0, "is no service"},
 		{"node: {rendezvous: {}, discovery: {nostr: {}}}", 1, 36, "stands under its other name, node.rendezvous"},
 		{"node: {discovery: {lan: {enabled: false}}, rendezvous: {nostr: {}}}", 1, 44,
 			"stands under its other name, node.discovery"},
