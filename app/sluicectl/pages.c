@@ -321,14 +321,28 @@ print_acl(FILE *out, const json_t *d, const struct sl_page_options *opt)
 			(unsigned long long)number(d, "unreadable"), plural(number(d, "unreadable")));
 }
 
-/* "3s ago", "in 40s", "-" */
+/* "3.0 s ago", "in 75 min 0 s", "-" */
 static void
 cell_when(struct sl_table *t, const json_t *o, const char *ago, const char *in)
 {
+	char s[SL_SHORT_SIZE];
+
 	if (ago && has(o, ago))
-		sl_table_cell(t, "%.0fs ago", real(o, ago));
+		sl_table_cell(t, "%s ago", sl_short_age(s, real(o, ago)));
 	else if (in && has(o, in))
-		sl_table_cell(t, "in %.0fs", real(o, in));
+		sl_table_cell(t, "in %s", sl_short_age(s, real(o, in)));
+	else
+		sl_table_cell(t, "-");
+}
+
+/* "3.0 s ago: no answer", "-" */
+static void
+cell_error(struct sl_table *t, const json_t *o)
+{
+	char s[SL_SHORT_SIZE];
+
+	if (has(o, "last_error"))
+		sl_table_cell(t, "%s ago: %s", sl_short_age(s, real(o, "last_error_secs_ago")), text(o, "last_error"));
 	else
 		sl_table_cell(t, "-");
 }
@@ -354,7 +368,7 @@ print_adverts(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		">FETCHES", ">REPLACED", ">EVICTED", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *a, *own = json_object_get(d, "own");
-	char line[600], key[80];
+	char line[600], key[80], ago[SL_SHORT_SIZE], next[SL_SHORT_SIZE];
 	size_t i;
 
 	if (!flag(d, "enabled")) {
@@ -367,8 +381,8 @@ print_adverts(FILE *out, const json_t *d, const struct sl_page_options *opt)
 	if (has(own, "none_because"))
 		row(out, "none because", text(own, "none_because"));
 	if (has(own, "published_secs_ago")) {
-		snprintf(line, sizeof(line), "%.0f s ago, again in %.0f s", real(own, "published_secs_ago"),
-			real(own, "next_publish_secs"));
+		snprintf(line, sizeof(line), "%s ago, again in %s", sl_short_age(ago, real(own, "published_secs_ago")),
+			sl_short_age(next, real(own, "next_publish_secs")));
 		row(out, "published", line);
 	}
 	fputc('\n', out);
@@ -427,10 +441,7 @@ print_found(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		cell_count(t, n, "dials");
 		cell_count(t, n, "failures");
 		sl_table_cell(t, "%s", line);
-		if (has(n, "last_error"))
-			sl_table_cell(t, "%.0fs ago: %s", real(n, "last_error_secs_ago"), text(n, "last_error"));
-		else
-			sl_table_cell(t, "-");
+		cell_error(t, n);
 	}
 	sl_table_print(t, out, "nobody has been found yet");
 }
@@ -468,10 +479,7 @@ print_relays(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		cell_count(t, r, "throttled");
 		cell_count(t, r, "published");
 		cell_count(t, r, "refused");
-		if (has(r, "last_error"))
-			sl_table_cell(t, "%.0fs ago: %s", real(r, "last_error_secs_ago"), text(r, "last_error"));
-		else
-			sl_table_cell(t, "-");
+		cell_error(t, r);
 	}
 	sl_table_print(t, out, flag(d, "enabled") ? "nothing is known of the relays yet"
 						  : "Nostr is off (node.rendezvous.nostr.enabled)");

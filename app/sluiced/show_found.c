@@ -4,20 +4,6 @@
 #include "meet.h"
 #include "show_internal.h"
 
-static void
-set_age(json_t *o, const char *key, const struct sl_daemon *d, uint64_t then_us)
-{
-	if (then_us)
-		json_object_set_new(o, key, json_real(sl_age_s(d, then_us)));
-}
-
-static void
-set_wait(json_t *o, const char *key, const struct sl_daemon *d, uint64_t then_us)
-{
-	if (then_us)
-		json_object_set_new(o, key, json_real(then_us > d->now_us ? (double)(then_us - d->now_us) / 1e6 : 0.0));
-}
-
 static json_t *
 render(const struct sl_show_job *job, const void *row)
 {
@@ -35,15 +21,15 @@ render(const struct sl_show_job *job, const void *row)
 	json_object_set_new(o, "state", json_string(sl_found_state_name(i->state)));
 	json_object_set_new(o, "transport", json_string(sl_transport_name(d->config, i->addrs[0].transport, name)));
 	json_object_set_new(o, "addresses", addrs);
-	set_age(o, "first_secs_ago", d, i->first_us);
-	set_age(o, "heard_secs_ago", d, i->heard_us);
-	set_wait(o, "expires_secs", d, i->expires_us);
-	set_wait(o, "next_dial_secs", d, i->next_dial_us);
+	sl_json_age(o, "first_secs_ago", d, i->first_us);
+	sl_json_age(o, "heard_secs_ago", d, i->heard_us);
+	sl_json_wait(o, "expires_secs", d, i->expires_us);
+	sl_json_wait(o, "next_dial_secs", d, i->next_dial_us);
 	json_object_set_new(o, "dials", json_integer(i->dials));
 	json_object_set_new(o, "failures", json_integer(i->failures));
 	if (i->last_error) {
 		json_object_set_new(o, "last_error", json_string(i->last_error));
-		set_age(o, "last_error_secs_ago", d, i->last_error_us);
+		sl_json_age(o, "last_error_secs_ago", d, i->last_error_us);
 	}
 	return o;
 }

@@ -29,6 +29,9 @@ struct sl_show_job {
 json_t *sl_json_addr(const struct sl_node_addr *a);
 json_t *sl_json_npub(const uint8_t *xonly);
 double sl_age_s(const struct sl_daemon *d, uint64_t then_us);
+/* o[key]: seconds since then, seconds until then (0 when it has passed). Then 0: left out. */
+void sl_json_age(json_t *o, const char *key, const struct sl_daemon *d, uint64_t then_us);
+void sl_json_wait(json_t *o, const char *key, const struct sl_daemon *d, uint64_t then_us);
 
 json_t *sl_show_status(struct sl_daemon *d, const json_t *params);
 json_t *sl_show_acl(struct sl_daemon *d, const json_t *params);

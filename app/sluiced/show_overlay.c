@@ -42,6 +42,20 @@ sl_age_s(const struct sl_daemon *d, uint64_t then_us)
 	return then_us && d->now_us > then_us ? (double)(d->now_us - then_us) / 1e6 : 0.0;
 }
 
+void
+sl_json_age(json_t *o, const char *key, const struct sl_daemon *d, uint64_t then_us)
+{
+	if (then_us)
+		json_object_set_new(o, key, json_real(sl_age_s(d, then_us)));
+}
+
+void
+sl_json_wait(json_t *o, const char *key, const struct sl_daemon *d, uint64_t then_us)
+{
+	if (then_us)
+		json_object_set_new(o, key, json_real(then_us > d->now_us ? (double)(then_us - d->now_us) / 1e6 : 0.0));
+}
+
 /* --- who is who ----------------------------------------------------------------------------- */
 
 /* What names a peer, by peer_id: the router knows addresses only. */

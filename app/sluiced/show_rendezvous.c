@@ -48,20 +48,6 @@ endpoints(const struct sl_daemon *d, const struct sl_advert *a, bool own)
 	return list;
 }
 
-static void
-set_age(json_t *o, const char *key, const struct sl_daemon *d, uint64_t then_us)
-{
-	if (then_us)
-		json_object_set_new(o, key, json_real(sl_age_s(d, then_us)));
-}
-
-static void
-set_wait(json_t *o, const char *key, const struct sl_daemon *d, uint64_t then_us)
-{
-	if (then_us)
-		json_object_set_new(o, key, json_real(then_us > d->now_us ? (double)(then_us - d->now_us) / 1e6 : 0.0));
-}
-
 static json_t *
 render_advert(const struct sl_show_job *job, const void *row)
 {
@@ -82,9 +68,9 @@ render_advert(const struct sl_show_job *job, const void *row)
 		json_object_set_new(o, "made_secs_ago", json_integer((json_int_t)unix_s - (json_int_t)i.advert->created_at));
 		json_object_set_new(o, "expires_secs", json_integer((json_int_t)i.advert->valid_until - (json_int_t)unix_s));
 	}
-	set_age(o, "heard_secs_ago", d, i.heard_us);
-	set_age(o, "fetched_secs_ago", d, i.fetched_us);
-	set_wait(o, "next_fetch_secs", d, i.next_fetch_us);
+	sl_json_age(o, "heard_secs_ago", d, i.heard_us);
+	sl_json_age(o, "fetched_secs_ago", d, i.fetched_us);
+	sl_json_wait(o, "next_fetch_secs", d, i.next_fetch_us);
 	json_object_set_new(o, "last_fetch", json_string(sl_discovery_outcome_name(i.outcome)));
 	json_object_set_new(o, "fetches", json_integer((json_int_t)i.fetches));
 	json_object_set_new(o, "replaced", json_integer((json_int_t)i.replaced));
@@ -100,8 +86,8 @@ own_advert(const struct sl_daemon *d)
 
 	sl_rendezvous_own(d, &own);
 	json_object_set_new(o, "endpoints", endpoints(d, own.advert, true));
-	set_age(o, "published_secs_ago", d, own.published_us);
-	set_wait(o, "next_publish_secs", d, own.next_us);
+	sl_json_age(o, "published_secs_ago", d, own.published_us);
+	sl_json_wait(o, "next_publish_secs", d, own.next_us);
 	if (own.why_none)
 		json_object_set_new(o, "none_because", json_string(own.why_none));
 	return o;
@@ -139,14 +125,14 @@ relay(const struct sl_daemon *d, const struct sl_nostr_relay_info *i, int64_t sk
 	json_object_set_new(o, "state", json_string(sl_nostr_relay_state_name(i->state)));
 	json_object_set_new(o, "adverts", json_boolean(adverts));
 	json_object_set_new(o, "signals", json_boolean(signals));
-	set_age(o, "state_secs", d, i->since_us + (uint64_t)skew_us);
+	sl_json_age(o, "state_secs", d, i->since_us + (uint64_t)skew_us);
 	if (i->state == SL_NOSTR_RELAY_WAITING)
-		set_wait(o, "next_attempt_secs", d, i->next_attempt_us + (uint64_t)skew_us);
+		sl_json_wait(o, "next_attempt_secs", d, i->next_attempt_us + (uint64_t)skew_us);
 	if (i->last_heard_us)
-		set_age(o, "heard_secs_ago", d, i->last_heard_us + (uint64_t)skew_us);
+		sl_json_age(o, "heard_secs_ago", d, i->last_heard_us + (uint64_t)skew_us);
 	if (i->last_error[0]) {
 		json_object_set_new(o, "last_error", json_string(i->last_error));
-		set_age(o, "last_error_secs_ago", d, i->last_error_us + (uint64_t)skew_us);
+		sl_json_age(o, "last_error_secs_ago", d, i->last_error_us + (uint64_t)skew_us);
 	}
 	json_object_set_new(o, "failures", json_integer(i->failures));
 	json_object_set_new(o, "connects", json_integer(i->connects));

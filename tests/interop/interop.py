@@ -26,6 +26,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "lib"))
+import reference  # noqa: E402
+
 # Keys of published test identities (link layer facts, 2.4); R is scalar 42 repeated.
 NODES = {
     "a": ("0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20",
@@ -154,23 +157,9 @@ def fips_config(lab, n, over, dials):
         transport = ("  ethernet:\n    interface: eth0\n    announce: false\n    listen: true\n"
                      "    accept_connections: true\n")
     else:
-        transport = f"  udp:\n    bind_addr: \"{'[::]' if over == 'udp6' else '0.0.0.0'}:2121\"\n"
-    return lab.write(f"fips-{n}.yaml", f"""
-node:
-  identity:
-    nsec: "{NODES[n][0]}"
-  control:
-    socket_path: "{lab.path(f'fips-{n}.sock')}"
-tun:
-  enabled: true
-  name: fips0
-  mtu: 1280
-dns:
-  enabled: true
-  bind_addr: "::1"
-  port: 5354
-transports:
-{transport}{peers([peer("r", "relay", entry)] if dials else [])}""")
+        transport = reference.udp("[::]" if over == "udp6" else "0.0.0.0")
+    return lab.write(f"fips-{n}.yaml", reference.config(NODES[n][0], lab.path(f"fips-{n}.sock"), transport,
+                                                        peers([peer("r", "relay", entry)] if dials else [])))
 
 
 def relay_peers(over, dials, interface):
@@ -186,19 +175,9 @@ def relay_fips_config(lab, over, dials):
         transport = "  ethernet:\n" + "".join(
             f"    {n}:\n      interface: eth{n}\n      accept_connections: true\n" for n in "ab")
     else:
-        transport = f"  udp:\n    bind_addr: \"{'[::]' if over == 'udp6' else '0.0.0.0'}:2121\"\n"
-    return lab.write("relay-fips.yaml", f"""
-node:
-  identity:
-    nsec: "{NODES['r'][0]}"
-  control:
-    socket_path: "{lab.path('relay.sock')}"
-tun:
-  enabled: false
-dns:
-  enabled: false
-transports:
-{transport}{relay_peers(over, dials, lambda n: f"eth{n}")}""")
+        transport = reference.udp("[::]" if over == "udp6" else "0.0.0.0")
+    return lab.write("relay-fips.yaml", reference.config(NODES["r"][0], lab.path("relay.sock"), transport,
+                                                         relay_peers(over, dials, lambda n: f"eth{n}"), tun=False))
 
 
 def relay_config(lab, over, dials):

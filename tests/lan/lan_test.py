@@ -20,6 +20,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tools", "lib"))
 import lab  # noqa: E402
+import reference  # noqa: E402
 
 BUILD = os.environ.get("SLUICE_BUILD") or os.path.join(os.getcwd(), "build-release")
 FIPS = os.environ.get("SLUICE_FIPS_BIN")
@@ -113,7 +114,7 @@ def stranger(stage, messages, source="192.0.2.1", pause=0.0):
 
 # --- nodes ---------------------------------------------------------------------------------------------------------------
 
-def ours(stage, who, ns, iface, addr, lan="enabled: true", udp="", more=""):
+def ours(stage, who, ns, iface, addr, lan="enabled: true", udp="", ethernet=""):
     path = stage.path(who + ".yaml")
     with open(path, "w", encoding="utf-8") as f:
         f.write(f"""node:
@@ -125,8 +126,9 @@ def ours(stage, who, ns, iface, addr, lan="enabled: true", udp="", more=""):
   link_dead_timeout_secs: 6
   rendezvous:
     lan: {{ {lan} }}
-{more}transports:
-  udp: {{ bind_addr: "0.0.0.0:2121"{udp} }}
+transports:
+  {f'ethernet: {{ interface: port, beacon_interval_secs: 10{ethernet} }}' if ethernet else
+   f'udp: {{ bind_addr: "0.0.0.0:2121"{udp} }}'}
 peers: []
 dataplane:
   idle_sleep_us: 50
@@ -230,19 +232,12 @@ def check_strangers(stage, r, what):
     note(lines[0][:160] if lines else "no line about found nodes")
 
 
-def fips(stage, lan="enabled: true", udp=""):
+def fips(stage, lan="enabled: true", udp="", ethernet=""):
     with open(stage.path("fips.yaml"), "w", encoding="utf-8") as f:
-        f.write(f"""node:
-  identity: {{ nsec: "{lab.NODES['a'][0]}" }}
-  control: {{ socket_path: "{stage.path('fips.sock')}" }}
-  rendezvous:
-    lan: {{ {lan} }}
-transports:
-  udp: {{ bind_addr: "0.0.0.0:2121"{udp} }}
-tun: {{ enabled: false }}
-dns: {{ enabled: false }}
-peers: []
-""")
+        f.write(reference.config(lab.NODES["a"][0], stage.path("fips.sock"),
+                                 f"  ethernet: {{ interface: eth0, beacon_interval_secs: 10{ethernet} }}\n" if ethernet else
+                                 reference.udp(more=udp),
+                                 node=f"  rendezvous: {{ lan: {{ {lan} }} }}\n", tun=False))
     return stage.start("fips", "a", [FIPS, "-c", stage.path("fips.yaml")])
 
 
@@ -276,6 +271,27 @@ def check_reference():
         ok(took is not None, f"{what}: in a scope that both name", counters(stage, "r"), *r.log(), *f.log(30))
         for line in show(stage, "r", "found", table=True).splitlines():
             note(line[:200])
+        f.stop()
+        r.stop()
+        check_beacons(stage)
+
+
+def check_beacons(stage):
+    """Raw Ethernet instead: no addresses anywhere."""
+    what = "beacons, the reference"
+    f = fips(stage, "enabled: false", ethernet=", announce: true, accept_connections: true")
+    r = ours(stage, "r", "r", "eth-a", "192.0.2.2", lan="enabled: false", ethernet=", auto_connect: true")
+    took = lab.wait_for(lambda: linked(stage, "r", "a", "outbound"), 45)
+    ok(took is not None and row(stage, "r", "found", lab.NODES["a"][1]).get("source") == "beacon", f"{what} is heard by us, and dialled",
+       show(stage, "r", "found"), *r.log(), *f.log(30))
+    note(f"both started to link up: {took or 0:.1f} s")
+    f.stop()
+    r.stop()
+    f = fips(stage, "enabled: false", ethernet=", auto_connect: true")
+    r = ours(stage, "r", "r", "eth-a", "192.0.2.2", lan="enabled: false", ethernet=", announce: true, accept_connections: true")
+    took = lab.wait_for(lambda: linked(stage, "r", "a", "inbound"), 45)
+    ok(took is not None, f"{what} hears ours, and dials", show(stage, "r", "links"), *r.log(), *f.log(30))
+    note(f"both started to link up: {took or 0:.1f} s")
 
 
 def main():

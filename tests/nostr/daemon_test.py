@@ -21,6 +21,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tools", "lib"))
 import lab  # noqa: E402
+import reference as fips  # noqa: E402
 import relays  # noqa: E402
 
 BUILD = os.environ.get("SLUICE_BUILD") or os.path.join(os.getcwd(), "build-release")
@@ -309,18 +310,11 @@ def open_policy(tap):
 
 
 def reference_node(w, name, url, peers):
+    nostr = f"enabled: true, advert_relays: [\"{url}\"], dm_relays: [\"{url}\"], stun_servers: []"
     with open(w.path(name + ".yaml"), "w", encoding="ascii") as f:
-        f.write(f"""node:
-  identity: {{ nsec: "{SECRET}" }}
-  control: {{ socket_path: "{w.path(name + '.sock')}" }}
-  rendezvous:
-    nostr: {{ enabled: true, advert_relays: ["{url}"], dm_relays: ["{url}"], stun_servers: [] }}
-transports:
-  udp: {{ bind_addr: "{PEER}:2121", advertise_on_nostr: true, public: true, external_addr: "{PEER}:2121" }}
-tun: {{ enabled: false }}
-dns: {{ enabled: false }}
-peers: {json.dumps(peers)}
-""")
+        f.write(fips.config(SECRET, w.path(name + ".sock"),
+                            fips.udp(PEER, f", advertise_on_nostr: true, public: true, external_addr: \"{PEER}:2121\""),
+                            f"peers: {json.dumps(peers)}\n", f"  rendezvous: {{ nostr: {{ {nostr} }} }}\n", tun=False))
     return w.start(name, "a", [FIPS, "-c", w.path(name + ".yaml")])
 
 

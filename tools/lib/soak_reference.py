@@ -11,6 +11,7 @@ import time
 
 import account
 import lab
+import reference
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "interop"))
@@ -26,33 +27,16 @@ class Failed(Exception):
 
 def fips_config(stage, n, args):
     path = stage.path(f"fips-{n}.yaml")
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(f"""node:
-  identity:
-    nsec: "{lab.NODES[n][0]}"
-  control:
-    socket_path: "{stage.path(f'fips-{n}.sock')}"
-  rekey:
-    after_secs: {args.their_rekey_s}
-    after_messages: {args.after_messages}
-tun:
-  enabled: true
-  name: fips0
-  mtu: 1280
-dns:
-  enabled: true
-  bind_addr: "::1"
-  port: 5354
-transports:
-  udp:
-    bind_addr: "0.0.0.0:2121"
-peers:
+    peers = f"""peers:
   - npub: "{lab.NODES['r'][1]}"
     alias: relay
     addresses:
       - transport: udp
         addr: "{lab.endpoint(lab.RELAY[4][n])}"
-""")
+"""
+    node = f"  rekey: {{ after_secs: {args.their_rekey_s}, after_messages: {args.after_messages} }}\n"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(reference.config(lab.NODES[n][0], stage.path(f"fips-{n}.sock"), reference.udp(), peers, node))
     return path
 
 

@@ -227,6 +227,68 @@ SL_TEST(client, clocks)
 	end();
 }
 
+/* A relay that speaks for another's subscription, or for one that nobody has: nothing of it counts, and nobody else suffers. */
+SL_TEST(client, others_subscriptions)
+{
+	struct sl_nostr_filter f;
+	struct sl_nostr_event e;
+	char text[128], id[SL_NOSTR_SUB_ID_MAX + 1];
+
+	begin(2);
+	f = of_peer();
+	SL_EXPECT_GE(sl_nostr_subscribe(t.net.client, 1, &f, 1, &t.net.now), 0);
+	SL_EXPECT_GE(sl_nostr_subscribe(t.net.client, 2, &f, 2, &t.net.now), 0);
+	fake_run(&t.net, SECOND);
+	snprintf(id, sizeof(id), "%s", t.net.relays[1].subs[0]);
+	snprintf(t.net.relays[1].subs[0], sizeof(id), "%s", t.net.relays[0].subs[0]);
+	advert(&e, t.net.now.unix_s, "8.8.8.8:2121");
+	say_event(1, &e);
+	snprintf(t.net.relays[1].subs[0], sizeof(id), "nobody's");
+	say_event(1, &e);
+	SL_EXPECT_EQ(t.events, 0);
+	SL_EXPECT_EQ(info(1).unwanted, 2);
+	snprintf(text, sizeof(text), "[\"CLOSED\",\"%s\",\"error: over\"]", t.net.relays[0].subs[0]);
+	fake_say(&t.net, 1, text);
+	SL_EXPECT_EQ(info(0).subscriptions, 1);
+	SL_EXPECT_EQ(info(1).subscriptions, 1);
+	/* Not even seen: the true ones are taken. */
+	snprintf(t.net.relays[1].subs[0], sizeof(id), "%s", id);
+	say_event(0, &e);
+	SL_EXPECT_EQ(t.events, 1);
+	sl_nostr_event_fini(&e);
+	end();
+}
+
+/* Our clock is a day behind, then right, then a day ahead: adverts are late or void, no relay is to blame, and nothing is lost. */
+SL_TEST(client, our_clock_jumps)
+{
+	struct sl_nostr_filter f;
+	struct sl_nostr_event e;
+
+	begin(1);
+	f = of_peer();
+	SL_EXPECT_GE(sl_nostr_subscribe(t.net.client, 1, &f, 1, &t.net.now), 0);
+	fake_run(&t.net, SECOND);
+	advert(&e, t.net.now.unix_s, "8.8.8.8:2121");
+	t.net.now.unix_s -= 86400;
+	for (unsigned i = 0; i < 2 * SL_NOSTR_STRIKES_MAX; i++)
+		say_event(0, &e);
+	SL_EXPECT_EQ(info(0).faults[SL_NOSTR_FUTURE], 2 * SL_NOSTR_STRIKES_MAX);
+	SL_EXPECT_EQ(t.events, 0);
+	t.net.now.unix_s += 86400;
+	say_event(0, &e);
+	SL_EXPECT_EQ(t.events, 1);
+	sl_nostr_event_fini(&e);
+	advert(&e, t.net.now.unix_s, "8.8.4.4:2121");
+	t.net.now.unix_s += 86400;
+	say_event(0, &e);
+	SL_EXPECT_EQ(info(0).faults[SL_NOSTR_EXPIRED], 1);
+	SL_EXPECT_EQ(info(0).state, SL_NOSTR_RELAY_OPEN);
+	SL_EXPECT_EQ(info(0).connects, 1);
+	sl_nostr_event_fini(&e);
+	end();
+}
+
 SL_TEST(client, closed_is_given_up_until_the_next_connection)
 {
 	struct sl_nostr_filter f;
