@@ -49,7 +49,7 @@ static const struct wide wide[] = {
 #ifdef AEAD_AVX512
 	{&sl_aead_avx512,
 		{
-			[USE_SEAL] = {[3] = {FROM_TO_(4, 4), false}, [4] = {FROM_TO_(0, 3), false},
+			[USE_SEAL] = {[4] = {FROM_TO_(0, 3), false},
 				[5] = {FROM_TO_(0, 5) | FROM_TO_(7, 8), false},
 				[6] = {FROM_TO_(0, 12) | FROM_TO_(16, 31), false}, [7] = {ALL_, false},
 				[8 ... RULES - 1] = {ALL_, true}},
