@@ -16,14 +16,6 @@
 
 #include "aead_avx512_chunk.h"
 
-#define PAGE_BYTES 4096u
-/*
- * Loads wait for stores that lie a multiple of a page away, so all contexts shall lie alike: in the
- * middle of a page. Many other things begin at its beginning, the clock's data for one; there a burst of
- * 32 short packets that is timed cost 15% more.
- */
-#define CTX_OFFSET 2048u
-
 static void chunk_init(
 	struct sl_aead_ctx *ctx, struct sl_aead_op *ops, uint32_t n, enum cover cover)
 {
@@ -239,16 +231,14 @@ static unsigned reseal(struct sl_aead_ctx *ctx, struct sl_aead_reop *reops, unsi
 static struct sl_aead_ctx *create(unsigned max_burst)
 {
 	struct sl_aead_ctx *ctx;
-	uint8_t *base;
 
 	if (max_burst == 0 || max_burst > SL_AEAD_BURST_MAX) {
 		errno = EINVAL;
 		return NULL;
 	}
-	base = aligned_alloc(PAGE_BYTES, (CTX_OFFSET + sizeof(*ctx) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
-	if (!base)
+	ctx = aligned_alloc(64, sizeof(*ctx));
+	if (!ctx)
 		return NULL;
-	ctx = (struct sl_aead_ctx *)(void *)(base + CTX_OFFSET);
 	memset(ctx, 0, sizeof(*ctx));
 	ctx->max_burst = max_burst;
 	return ctx;
@@ -259,7 +249,7 @@ static void destroy(struct sl_aead_ctx *ctx)
 	if (!ctx)
 		return;
 	sl_wipe(ctx, sizeof(*ctx));
-	free((uint8_t *)ctx - CTX_OFFSET);
+	free(ctx);
 }
 
 void aead_avx512_poly(
