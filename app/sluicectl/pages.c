@@ -364,7 +364,7 @@ join_endpoints(char *out, size_t size, const json_t *list)
 static void
 print_adverts(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
-	static const char *const heads[] = {"PEER", "ENDPOINTS", ">MADE", ">EXPIRES", ">HEARD", ">FETCHED", "RESULT", ">NEXT FETCH",
+	static const char *const heads[] = {"PEER", "ENDPOINTS", ">MADE", ">EXPIRES", ">FETCHED", "RESULT", ">NEXT FETCH", ">HEARD",
 		">FETCHES", ">REPLACED", ">EVICTED", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *a, *own = json_object_get(d, "own");
@@ -393,10 +393,10 @@ print_adverts(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		sl_table_cell(t, "%s", line);
 		cell_when(t, a, "made_secs_ago", NULL);
 		cell_when(t, a, NULL, "expires_secs");
-		cell_when(t, a, "heard_secs_ago", NULL);
 		cell_when(t, a, "fetched_secs_ago", NULL);
 		sl_table_cell(t, "%s", text(a, "last_fetch"));
 		cell_when(t, a, NULL, "next_fetch_secs");
+		cell_when(t, a, "heard_secs_ago", NULL);
 		cell_count(t, a, "fetches");
 		cell_count(t, a, "replaced");
 		cell_count(t, a, "evicted");
@@ -449,8 +449,8 @@ print_found(FILE *out, const json_t *d, const struct sl_page_options *opt)
 static void
 print_relays(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
-	static const char *const heads[] = {"RELAY", "FOR", "STATE", ">SINCE", ">NEXT ATTEMPT", ">HEARD", ">CONNECTS", ">SUBSCRIBED",
-		">CLOSED", ">EVENTS", ">KNOWN", ">FAULTS", ">THROTTLED", ">PUBLISHED", ">REFUSED", "LAST ERROR", NULL};
+	static const char *const heads[] = {"RELAY", "STATE", ">SINCE", ">NEXT ATTEMPT", "LAST ERROR", "FOR", ">HEARD", ">CONNECTS",
+		">SUBSCRIBED", ">CLOSED", ">EVENTS", ">KNOWN", ">FAULTS", ">THROTTLED", ">PUBLISHED", ">REFUSED", NULL};
 	struct sl_table *t = sl_table_new(heads);
 	const json_t *r, *v;
 	const char *name;
@@ -464,11 +464,12 @@ print_relays(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		json_object_foreach((json_t *)(uintptr_t)json_object_get(r, "faults"), name, v) faults +=
 			(uint64_t)json_integer_value(v);
 		sl_table_cell(t, "%s", text(r, "url"));
-		sl_table_cell(t, "%s%s%s", flag(r, "adverts") ? "adverts" : "",
-			flag(r, "adverts") && flag(r, "signals") ? ", " : "", flag(r, "signals") ? "signals" : "");
 		sl_table_cell(t, "%s", text(r, "state"));
 		cell_when(t, r, "state_secs", NULL);
 		cell_when(t, r, NULL, "next_attempt_secs");
+		cell_error(t, r);
+		sl_table_cell(t, "%s%s%s", flag(r, "adverts") ? "adverts" : "",
+			flag(r, "adverts") && flag(r, "signals") ? ", " : "", flag(r, "signals") ? "signals" : "");
 		cell_when(t, r, "heard_secs_ago", NULL);
 		cell_count(t, r, "connects");
 		cell_count(t, r, "subscriptions");
@@ -479,7 +480,6 @@ print_relays(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		cell_count(t, r, "throttled");
 		cell_count(t, r, "published");
 		cell_count(t, r, "refused");
-		cell_error(t, r);
 	}
 	sl_table_print(t, out, flag(d, "enabled") ? "nothing is known of the relays yet"
 						  : "Nostr is off (node.rendezvous.nostr.enabled)");
