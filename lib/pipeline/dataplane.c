@@ -68,7 +68,6 @@ workers_create(struct sl_dataplane *dp)
 		.ring_size = dp->config.ring_size,
 		.hop_cache_entries = dp->config.hop_cache_entries,
 		.idle_sleep_us = dp->config.idle_sleep_us,
-		.spread = dp->config.spread,
 		.measure_cycles = dp->config.measure_cycles,
 		.aead = dp->config.aead,
 		.view = dp->view,
@@ -83,8 +82,6 @@ workers_create(struct sl_dataplane *dp)
 		if (dp->workers[i] == NULL)
 			return -errno;
 	}
-	for (uint16_t i = 0; i < dp->config.workers; i++)
-		memcpy(dp->workers[i]->others, dp->workers, dp->config.workers * sizeof(dp->workers[0]));
 	/* The ring from `from` to `to` is made by its reader. */
 	for (uint16_t from = 0; from < dp->config.workers; from++)
 		for (uint16_t to = 0; to < dp->config.workers; to++)
@@ -377,8 +374,7 @@ sl_dataplane_worker_stats(const struct sl_dataplane *dp, uint16_t worker, struct
 		*s = (struct sl_worker_stats){.rx = READ(rx), .handoff_in = READ(handoff_in), .rx_bytes = READ(rx_bytes),
 			.tx_bytes = READ(tx_bytes), .busy_tsc = READ(busy_tsc), .idle_tsc = READ(idle_tsc),
 			.transit_tsc = READ(transit_tsc), .driver_tsc = READ(driver_tsc), .polls = READ(polls),
-			.busy_polls = READ(busy_polls), .punt_ring_full = READ(punt_ring_full), .joined = READ(joined), .helped = READ(helped), .spread_begun = READ(spread_begun),
-			.spreads = dp->workers[worker]->spread && __atomic_load_n(&dp->workers[worker]->spread->on, __ATOMIC_RELAXED),
+			.busy_polls = READ(busy_polls), .punt_ring_full = READ(punt_ring_full), .joined = READ(joined),
 			.longest_tsc = READ(longest_tsc), .event_ring_full = READ(event_ring_full), .learn_ring_full = READ(learn_ring_full)};
 		for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
 			s->verdicts[v] = READ(verdicts[v]);

@@ -23,7 +23,6 @@
 
 #define SL_BURST_MAX 64u
 #define SL_VERDICT_NONE 0xffu /* not yet decided */
-#define SL_VERDICT_ELSEWHERE 0xfeu /* counted, and not ours to free any more (sl_spread.h) */
 #define SL_PORT_NONE UINT16_MAX
 
 /* Prefetch distances in frames. */

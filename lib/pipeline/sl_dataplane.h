@@ -46,9 +46,6 @@ struct sl_port_config {
 	unsigned route_count;
 };
 
-/* Whether a worker that receives more than it can open and seal gives bursts to others (sl_spread.h). */
-enum sl_spread_mode { SL_SPREAD_AUTO, SL_SPREAD_OFF, SL_SPREAD_ON };
-
 struct sl_dataplane_config {
 	uint16_t workers;	/* 1 .. 32; each needs an lcore that is not control's */
 	uint32_t mbufs;		/* per pool */
@@ -56,7 +53,6 @@ struct sl_dataplane_config {
 	uint32_t ring_size;	/* worker -> control, entries */
 	uint32_t hop_cache_entries; /* per worker */
 	uint16_t burst;		/* frames a poll, 0 = 32, at most 64 */
-	uint8_t spread;		/* enum sl_spread_mode; of no effect with one worker */
 	const struct sl_aead_backend *aead;
 	bool mdns;		/* ports hear multicast DNS (sink.mdns), and open their multicast filter for it */
 	bool measure_cycles;	/* count TSC cycles: one read a poll and a queue, three a burst */
@@ -179,9 +175,6 @@ struct sl_worker_stats {
 	uint64_t polls, busy_polls;
 	uint64_t punt_ring_full, event_ring_full, learn_ring_full;
 	uint64_t joined; /* frames that came in several buffers, made one */
-	/* Frames of other workers' bursts that it opened and sealed; times it began to give bursts away, and whether it does now. */
-	uint64_t helped, spread_begun;
-	bool spreads;
 	uint64_t longest_tsc; /* of a turn, with measure_cycles: a sleep, and time in which others had the CPU, are in it */
 	bool stalled;	 /* has taken no turn for a second or more */
 	uint64_t still_us; /* since its last turn, as control saw it; 0 unless stalled */

@@ -383,7 +383,7 @@ sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
 		struct rte_mbuf *m = b->mbuf[i];
 		const uint8_t v = b->verdict[i];
 
-		if (likely(v == SL_FORWARD || v == SL_VERDICT_ELSEWHERE))
+		if (likely(v == SL_FORWARD))
 			continue;
 		if (v == SL_PUNT) {
 			const uint8_t kind = sl_frame_of(m)->kind;

@@ -14,7 +14,6 @@
 #include "sl_frame.h"
 #include "sl_parse.h"
 #include "sl_records.h"
-#include "sl_spread.h"
 
 #define SL_WORKERS_MAX 32u
 #define SL_RX_QUEUES_MAX 64u /* receive queues one worker polls */
@@ -53,7 +52,6 @@ struct sl_worker_counters {
 	uint64_t longest_tsc; /* from one poll's beginning to the next; who measures may set it to 0 */
 	uint64_t punt_ring_full, event_ring_full, learn_ring_full;
 	uint64_t joined; /* frames in several buffers made one */
-	uint64_t helped, spread_begun; /* frames of others' bursts; times our own began to be spread (sl_spread.h) */
 	uint64_t inject_full[SL_PORTS_MAX]; /* control's frames that the port's queue did not take */
 };
 
@@ -86,17 +84,13 @@ struct sl_worker {
 	struct rte_ring *handoff_out[SL_WORKERS_MAX]; /* by owner; NULL for ourselves */
 	struct rte_ring *handoff_in[SL_WORKERS_MAX];  /* by sender */
 
-	struct sl_spread *spread;		/* NULL: one worker, or switched off */
-	struct sl_worker *others[SL_WORKERS_MAX]; /* all workers, ourselves too */
-
 	/* Written by control while the worker runs. */
 	uint32_t stop __attribute__((aligned(SL_CACHE_LINE)));
 
 	/* The worker's own. */
 	struct sl_worker_counters counters __attribute__((aligned(SL_CACHE_LINE)));
 	struct sl_records events, learn;
-	uint32_t idle_polls, light_polls;
-	bool has_time; /* read by others: could help (atomic) */
+	uint32_t idle_polls;
 	bool last_poll_busy;
 	uint64_t last_poll_tsc;
 	uint64_t transmit_tsc; /* cycles inside the drivers' transmit during the burst in hand */
@@ -124,7 +118,6 @@ struct sl_worker_config {
 	uint16_t id, workers, burst;
 	int socket;
 	uint32_t ring_size, hop_cache_entries, idle_sleep_us;
-	uint8_t spread; /* enum sl_spread_mode */
 	bool measure_cycles;
 	const struct sl_aead_backend *aead;
 	const struct sl_session_view *view;

@@ -94,11 +94,6 @@ sl_worker_create(const struct sl_worker_config *c)
 		c->socket);
 	if (w->marks.of_peer == NULL)
 		goto fail;
-	if (c->workers > 1 && c->spread != SL_SPREAD_OFF) {
-		w->spread = sl_spread_create(c->spread, c->socket);
-		if (w->spread == NULL)
-			goto fail;
-	}
 	if (records_create(&w->events, SL_EVENT_ENTRIES, sizeof(struct sl_event), c->socket) != 0 ||
 		records_create(&w->learn, SL_LEARN_ENTRIES, sizeof(struct sl_learn), c->socket) != 0)
 		goto fail;
@@ -113,7 +108,6 @@ sl_worker_destroy(struct sl_worker *w)
 {
 	if (w == NULL)
 		return;
-	sl_spread_destroy(w->spread);
 	rte_free(w->marks.of_peer);
 	rte_free(w->learn.data);
 	rte_free(w->events.data);
@@ -147,7 +141,7 @@ pass(struct sl_worker *w, struct sl_burst *b, uint64_t receive_begin_tsc)
 }
 
 static unsigned
-poll_ports(struct sl_worker *w, bool spread)
+poll_ports(struct sl_worker *w)
 {
 	struct sl_burst *b = &w->in_hand;
 	unsigned frames = 0;
@@ -157,18 +151,13 @@ poll_ports(struct sl_worker *w, bool spread)
 
 		if (unlikely(__atomic_load_n(&w->rx[q].off, __ATOMIC_ACQUIRE)))
 			continue;
-		if (unlikely(spread) && (b = sl_spread_begin(w)) == NULL)
-			break;
 		b->count = rte_eth_rx_burst(w->rx[q].ethdev, w->rx[q].queue, b->mbuf, w->burst_max);
 		if (b->count == 0)
 			continue;
 		b->port = w->rx[q].port;
 		b->local = w->rx[q].local;
 		b->join_pool = w->rx[q].join_pool;
-		if (unlikely(spread))
-			sl_spread_publish(w);
-		else
-			pass(w, b, begin);
+		pass(w, b, begin);
 		frames += b->count;
 	}
 	return frames;
@@ -176,7 +165,7 @@ poll_ports(struct sl_worker *w, bool spread)
 
 /* From the other workers: frames of our sessions that they received. */
 static unsigned
-poll_handoffs(struct sl_worker *w, bool spread)
+poll_handoffs(struct sl_worker *w)
 {
 	struct sl_burst *b = &w->in_hand;
 	unsigned frames = 0;
@@ -184,16 +173,11 @@ poll_handoffs(struct sl_worker *w, bool spread)
 	for (uint32_t from = 0; from < w->workers; from++) {
 		if (w->handoff_in[from] == NULL)
 			continue;
-		if (unlikely(spread) && (b = sl_spread_begin(w)) == NULL)
-			break;
 		b->count = rte_ring_sc_dequeue_burst(w->handoff_in[from], (void **)b->mbuf, w->burst_max, NULL);
 		if (b->count == 0)
 			continue;
 		b->port = SL_PORT_NONE;
-		if (unlikely(spread))
-			sl_spread_publish(w);
-		else
-			pass(w, b, 0);
+		pass(w, b, 0);
 		frames += b->count;
 	}
 	return frames;
@@ -218,37 +202,14 @@ poll_inject(struct sl_worker *w)
 	return n;
 }
 
-/* Between workers: our own bursts that are back or wait, or somebody else's when we have time. Frames handled, `rx` included. */
-static unsigned
-share(struct sl_worker *w, unsigned rx, bool spread)
-{
-	unsigned frames = rx;
-	bool has_time;
-
-	w->spread->full_polls = rx >= w->burst_max ? w->spread->full_polls + 1 : 0;
-	w->light_polls = rx ? (rx >= w->burst_max ? 0 : w->light_polls) : w->light_polls + 1;
-	has_time = w->light_polls >= SL_SPREAD_LIGHT_POLLS;
-	if (has_time != w->has_time)
-		__atomic_store_n(&w->has_time, has_time, __ATOMIC_RELAXED);
-	if (spread)
-		frames += sl_spread_turn(w, rx);
-	if (rx < w->burst_max / 2u)
-		frames += sl_spread_help(w);
-	/* Out with a helper: not a moment to sleep. */
-	return frames + (frames == 0 && w->spread->head != w->spread->tail);
-}
-
 unsigned
 sl_worker_poll(struct sl_worker *w)
 {
 	const uint64_t begin = w->measure_cycles ? rte_rdtsc() : 0;
-	const bool spread = w->spread && sl_spread_wanted(w);
-	unsigned frames = poll_ports(w, spread);
+	unsigned frames = poll_ports(w);
 
 	if (w->workers > 1)
-		frames += poll_handoffs(w, spread);
-	if (w->spread)
-		frames = share(w, frames, spread);
+		frames += poll_handoffs(w);
 	frames += poll_inject(w);
 
 	SL_COUNT(w, polls, 1);
@@ -296,7 +257,6 @@ sl_worker_main(void *worker)
 		if (unlikely(w->idle_polls >= SL_IDLE_POLLS && w->idle_sleep_us))
 			idle_sleep(w);
 	}
-	sl_spread_drain(w);
 	/* What control sent last (its farewells) still goes out. */
 	while (poll_inject(w) > 0)
 		;

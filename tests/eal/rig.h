@@ -39,7 +39,6 @@ struct rig_config {
 	uint32_t max_peers;	/* 0 = RIG_PEERS */
 	uint32_t idle_sleep_us;
 	uint16_t mtu;		/* of the ports, IP; 0 = 1500 and the transports' usual ones */
-	uint8_t spread;		/* enum sl_spread_mode */
 	uint16_t data_size;	/* of the ports' buffers; 0 = for the MTU */
 };
 
