@@ -56,7 +56,6 @@ struct sl_burst {
 	struct rte_mbuf *mbuf[SL_BURST_MAX];
 	uint8_t verdict[SL_BURST_MAX]; /* enum sl_verdict or SL_VERDICT_NONE */
 	uint8_t live[SL_BURST_MAX];
-	uint8_t out[SL_BURST_MAX]; /* FORWARD: our index of the port it leaves by; HANDOFF: the worker that owns the session */
 
 	/* classify */
 	uint8_t *fmp[SL_BURST_MAX]; /* the FMP packet inside the mbuf */

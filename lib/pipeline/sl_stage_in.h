@@ -158,7 +158,6 @@ sl_stage_admit(const struct sl_worker *w, struct sl_burst *b)
 		}
 		if (unlikely(s->owner != w->id)) {
 			b->verdict[i] = sl_frame_note(b, i, SL_FRAME_SESSION, fmp, b->fmp_len[i], SL_HANDOFF);
-			b->out[i] = (uint8_t)s->owner;
 			continue;
 		}
 		b->moved[i] = sl_addr_hash(&b->in[i].from) != __atomic_load_n(&s->rx_addr_hash, __ATOMIC_RELAXED);
@@ -196,8 +195,7 @@ sl_stage_open(struct sl_worker *w, struct sl_burst *b)
 		b->lead[i] = b->op[k].lead;
 		if (unlikely(k >= good)) {
 			b->verdict[i] = SL_DROP_AUTH;
-			/* Not the owner's alone where bursts are spread (sl_spread.h). */
-			__atomic_fetch_add(&b->rx[i]->open_failures, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&b->rx[i]->open_failures, b->rx[i]->open_failures + 1, __ATOMIC_RELAXED);
 		}
 	}
 	b->live_count = good;
@@ -244,37 +242,6 @@ sl_session_event(struct sl_worker *w, struct sl_session *s, uint8_t bit, uint8_t
 	sl_records_commit(&w->events);
 }
 
-/* The window: false for a frame that came before (a twin in hand at the same time). The session's owner. */
-static inline bool
-sl_commit_window(struct sl_session *s, uint64_t counter)
-{
-	if (likely(sl_replay_commit(&s->replay, counter)))
-		return true;
-	__atomic_store_n(&s->replays, s->replays + 1, __ATOMIC_RELAXED);
-	return false;
-}
-
-/* Measurements, and what control is to hear of frame i: its first one on the session, another source. The session's owner. */
-static inline void
-sl_commit_measure(struct sl_worker *w, struct sl_session *s, const struct sl_burst *b, uint32_t i, uint32_t ts_ms, uint8_t flags)
-{
-	const uint64_t counter = b->counter[i];
-	uint8_t notify;
-
-	sl_mmp_rx_frame(&s->mmp, counter, ts_ms, b->fmp_len[i], b->now_us, flags);
-	notify = __atomic_load_n(&s->notify, __ATOMIC_RELAXED);
-	if (unlikely(notify & SL_NOTIFY_FIRST_FRAME))
-		sl_session_event(w, s, SL_NOTIFY_FIRST_FRAME, SL_EVENT_FIRST_FRAME, &b->in[i].from, flags);
-	if (unlikely(b->moved[i]) && (notify & SL_NOTIFY_ADDRESS) && counter == s->replay.highest)
-		sl_session_event(w, s, SL_NOTIFY_ADDRESS, SL_EVENT_ROAMED, &b->in[i].from, flags);
-}
-
-static inline bool
-sl_burst_inner_short(const struct sl_burst *b, uint32_t i)
-{
-	return b->fmp_len[i] < SL_ESTABLISHED_MIN_BYTES + SL_INNER_BYTES;
-}
-
 /* The window and the measurements, in order of arrival within a session. DROP_REPLAY (a twin in this burst), DROP_INNER_SHORT. */
 static inline void
 sl_stage_commit(struct sl_worker *w, struct sl_burst *b)
@@ -284,16 +251,24 @@ sl_stage_commit(struct sl_worker *w, struct sl_burst *b)
 	SL_BURST_EACH(b, k, i) {
 		struct sl_session *s = b->rx[i];
 		const uint8_t *fmp = b->fmp[i];
+		const uint64_t counter = b->counter[i];
+		uint8_t notify;
 
-		if (unlikely(!sl_commit_window(s, b->counter[i]))) {
+		if (unlikely(!sl_replay_commit(&s->replay, counter))) {
 			b->verdict[i] = SL_DROP_REPLAY;
+			__atomic_store_n(&s->replays, s->replays + 1, __ATOMIC_RELAXED);
 			continue;
 		}
-		if (unlikely(sl_burst_inner_short(b, i))) {
+		if (unlikely(b->fmp_len[i] < SL_ESTABLISHED_MIN_BYTES + SL_INNER_BYTES)) {
 			b->verdict[i] = SL_DROP_INNER_SHORT;
 			continue;
 		}
-		sl_commit_measure(w, s, b, i, sl_get32(fmp + SL_HEADER_BYTES), fmp[1]);
+		sl_mmp_rx_frame(&s->mmp, counter, sl_get32(fmp + SL_HEADER_BYTES), b->fmp_len[i], b->now_us, fmp[1]);
+		notify = __atomic_load_n(&s->notify, __ATOMIC_RELAXED);
+		if (unlikely(notify & SL_NOTIFY_FIRST_FRAME))
+			sl_session_event(w, s, SL_NOTIFY_FIRST_FRAME, SL_EVENT_FIRST_FRAME, &b->in[i].from, fmp[1]);
+		if (unlikely(b->moved[i]) && (notify & SL_NOTIFY_ADDRESS) && counter == s->replay.highest)
+			sl_session_event(w, s, SL_NOTIFY_ADDRESS, SL_EVENT_ROAMED, &b->in[i].from, fmp[1]);
 		b->live[live++] = (uint8_t)i;
 	}
 	b->live_count = live;

@@ -296,7 +296,6 @@ sl_stage_wrap(struct sl_burst *b)
 		m->pkt_len = m->data_len;
 		m->ol_flags &= RTE_MBUF_F_EXTERNAL | RTE_MBUF_F_INDIRECT; /* whose the memory is; what was received goes */
 		b->verdict[i] = SL_FORWARD;
-		b->out[i] = (uint8_t)path->port;
 	}
 }
 
@@ -374,7 +373,7 @@ sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
 
 	/* In the order in which counters were given out: a session's frames rise on the wire. */
 	SL_BURST_EACH(b, k, i) {
-		const uint32_t p = b->out[i];
+		const uint32_t p = b->group[b->group_of[i]].path->port;
 
 		ports |= 1u << p;
 		w->tx_frames[p][w->tx_fill[p]++] = b->mbuf[i];
@@ -392,7 +391,7 @@ sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
 
 			punts[r][punt_count[r]++] = m;
 		} else if (v == SL_HANDOFF) {
-			const uint32_t o = b->out[i];
+			const uint32_t o = b->rx[i]->owner;
 
 			owners |= 1u << o;
 			w->handoff_frames[o][w->handoff_fill[o]++] = m;
