@@ -6,19 +6,20 @@
 static int
 check(const struct sl_path_spec *s)
 {
-	if (s->vlan > 4094 || (s->dst_mac[0] & 1) || (s->src_mac[0] & 1))
+	if (s->vlan > 4094 || (s->dst_mac[0] & 1) != s->group || (s->src_mac[0] & 1))
 		return -EINVAL;
 	switch (s->to.kind) {
 	case SL_ADDR_UDP4:
-		if (s->to.u.ip4[0] == 0 || s->to.u.ip4[0] >= 224 || !s->to.udp_port || !s->src_port)
+		if (s->to.u.ip4[0] == 0 || s->to.u.ip4[0] >= 240 || (s->to.u.ip4[0] >= 224) != s->group || !s->to.udp_port ||
+			!s->src_port)
 			return -EINVAL;
 		return 0;
 	case SL_ADDR_UDP6:
-		if (s->to.u.ip6[0] == 0xff || !s->to.udp_port || !s->src_port)
+		if ((s->to.u.ip6[0] == 0xff) != s->group || !s->to.udp_port || !s->src_port)
 			return -EINVAL;
 		return 0;
 	case SL_ADDR_ETH:
-		return s->ethertype < 0x0600 ? -EINVAL : 0;
+		return s->ethertype < 0x0600 || s->group ? -EINVAL : 0;
 	default:
 		return -EINVAL;
 	}

@@ -64,6 +64,7 @@ struct sl_path_spec {
 	uint16_t src_port;  /* UDP, host order */
 	uint16_t ethertype; /* raw Ethernet */
 	uint8_t hop_limit;  /* 0 = 64 */
+	bool group;	    /* UDP: to and dst_mac are a group's of the link; otherwise groups are refused */
 	uint8_t flags;
 };
 

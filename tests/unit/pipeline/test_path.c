@@ -201,6 +201,16 @@ SL_TEST(path, mtu_and_refusals)
 	s = spec_to_us(SL_ADDR_UDP6);
 	s.to.u.ip6[0] = 0xff;
 	SL_EXPECT_EQ(sl_path_build(&path, &s), -EINVAL);
+	/* To a group only where it was said, and then in all parts. */
+	s = spec_to_us(SL_ADDR_UDP4);
+	s.group = true;
+	SL_EXPECT_EQ(sl_path_build(&path, &s), -EINVAL);
+	s.dst_mac[0] = 1;
+	SL_EXPECT_EQ(sl_path_build(&path, &s), -EINVAL);
+	s.to.u.ip4[0] = 224;
+	SL_EXPECT_EQ(sl_path_build(&path, &s), 0);
+	s.to.u.ip4[0] = 240;
+	SL_EXPECT_EQ(sl_path_build(&path, &s), -EINVAL);
 	s = spec_to_us(SL_ADDR_ETH);
 	s.vlan = 4095;
 	SL_EXPECT_EQ(sl_path_build(&path, &s), -EINVAL);
