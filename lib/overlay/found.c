@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "sl_backoff.h"
 #include "sl_found.h"
 
 #include <errno.h>
@@ -242,11 +243,7 @@ sl_found_linked(struct sl_found *f, const uint8_t xonly[SL_XONLY_BYTES])
 static uint64_t
 backoff_us(const struct sl_found *f, uint32_t failures)
 {
-	uint64_t us = f->config.retry_base_us;
-
-	while (failures-- && us < f->config.retry_max_us)
-		us *= 2;
-	return us < f->config.retry_max_us ? us : f->config.retry_max_us;
+	return sl_backoff(f->config.retry_base_us, f->config.retry_max_us, failures);
 }
 
 static void

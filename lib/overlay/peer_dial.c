@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Configured peers: which addresses are dialled, and when again. Peering facts, sections 3 and 4.
  */
+#include "sl_backoff.h"
 #include "link_internal.h"
 
 #include <errno.h>
@@ -12,23 +13,12 @@ usable(const struct sl_links *l, const struct sl_addr *a)
 	       sl_addr_answerable(l, a);
 }
 
-/* base * 2^count, up to the ceiling. */
-static uint64_t
-retry_delay_us(const struct sl_links *l, uint32_t n)
-{
-	uint64_t d = l->config.retry_base_us;
-
-	while (n-- && d < l->config.retry_max_backoff_us)
-		d *= 2;
-	return d < l->config.retry_max_backoff_us ? d : l->config.retry_max_backoff_us;
-}
-
 static void
 schedule(struct sl_links *l, struct peer *p, uint32_t first_count, uint64_t now_us)
 {
 	p->retry_count = p->retrying ? p->retry_count + 1 : first_count;
 	p->retrying = true;
-	p->dial_us = now_us + retry_delay_us(l, p->retry_count);
+	p->dial_us = now_us + sl_backoff(l->config.retry_base_us, l->config.retry_max_backoff_us, p->retry_count);
 }
 
 void
