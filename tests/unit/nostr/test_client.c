@@ -70,6 +70,19 @@ of_peer(void)
 }
 
 /* An advert of the peer, made at created_at; ttl_s long. */
+/* Each relay with a subscription of its own (tag: its number from 1) to the peer's adverts, a second later. */
+static void
+begin_subscribed(unsigned relays)
+{
+	struct sl_nostr_filter f;
+
+	begin(relays);
+	f = of_peer();
+	for (unsigned i = 0; i < relays; i++)
+		SL_EXPECT_GE(sl_nostr_subscribe(t.net.client, i + 1, &f, 1u << i, &t.net.now), 0);
+	fake_run(&t.net, SECOND);
+}
+
 static void
 advert(struct sl_nostr_event *e, uint64_t created_at, const char *addr)
 {
@@ -204,13 +217,9 @@ SL_TEST(client, strangers_do_not_cut_us_off_from_a_relay)
 
 SL_TEST(client, clocks)
 {
-	struct sl_nostr_filter f;
 	struct sl_nostr_event e;
 
-	begin(1);
-	f = of_peer();
-	SL_EXPECT_GE(sl_nostr_subscribe(t.net.client, 1, &f, 1, &t.net.now), 0);
-	fake_run(&t.net, SECOND);
+	begin_subscribed(1);
 	advert(&e, t.net.now.unix_s - 7200, "8.8.8.8:2121");
 	say_event(0, &e);
 	sl_nostr_event_fini(&e);
@@ -230,15 +239,10 @@ SL_TEST(client, clocks)
 /* A relay that speaks for another's subscription, or for one that nobody has: nothing of it counts, and nobody else suffers. */
 SL_TEST(client, others_subscriptions)
 {
-	struct sl_nostr_filter f;
 	struct sl_nostr_event e;
 	char text[128], id[SL_NOSTR_SUB_ID_MAX + 1];
 
-	begin(2);
-	f = of_peer();
-	SL_EXPECT_GE(sl_nostr_subscribe(t.net.client, 1, &f, 1, &t.net.now), 0);
-	SL_EXPECT_GE(sl_nostr_subscribe(t.net.client, 2, &f, 2, &t.net.now), 0);
-	fake_run(&t.net, SECOND);
+	begin_subscribed(2);
 	snprintf(id, sizeof(id), "%s", t.net.relays[1].subs[0]);
 	snprintf(t.net.relays[1].subs[0], sizeof(id), "%s", t.net.relays[0].subs[0]);
 	advert(&e, t.net.now.unix_s, "8.8.8.8:2121");
@@ -262,13 +266,9 @@ SL_TEST(client, others_subscriptions)
 /* Our clock is a day behind, then right, then a day ahead: adverts are late or void, no relay is to blame, and nothing is lost. */
 SL_TEST(client, our_clock_jumps)
 {
-	struct sl_nostr_filter f;
 	struct sl_nostr_event e;
 
-	begin(1);
-	f = of_peer();
-	SL_EXPECT_GE(sl_nostr_subscribe(t.net.client, 1, &f, 1, &t.net.now), 0);
-	fake_run(&t.net, SECOND);
+	begin_subscribed(1);
 	advert(&e, t.net.now.unix_s, "8.8.8.8:2121");
 	t.net.now.unix_s -= 86400;
 	for (unsigned i = 0; i < 2 * SL_NOSTR_STRIKES_MAX; i++)
@@ -595,13 +595,9 @@ SL_TEST(client, nothing_grows_in_a_thousand_reconnects)
 /* Random words from a relay, whole and cut, between true ones: nothing breaks, the sink sees only verified events. */
 SL_TEST(client, random_words)
 {
-	struct sl_nostr_filter f;
 	struct sl_nostr_event e;
 
-	begin(1);
-	f = of_peer();
-	SL_EXPECT_GE(sl_nostr_subscribe(t.net.client, 1, &f, 1, &t.net.now), 0);
-	fake_run(&t.net, SECOND);
+	begin_subscribed(1);
 	for (unsigned n = 0; n < 3000; n++) {
 		static const char *const words[] = {"[\"EVENT\",\"x\",{}]", "[\"EOSE\"]", "[\"OK\",1,2]", "[\"NOTICE\",{}]",
 			"[\"CLOSED\",\"x\",3]", "[\"AUTH\",\"c\"]", "[]", "{}", "[[[[]]]]", "[\"COUNT\",\"x\",{}]", "\"\\ud800\""};
