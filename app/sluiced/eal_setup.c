@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "sl_join.h"
 #include "sl_port_check.h"
 
 #define ARGS_MAX 160
@@ -70,7 +71,6 @@ machine_mb(void)
  * ordinary pages none crosses a page boundary unless it is larger than a page.
  */
 #define CONTROL_MBUFS 512
-#define JOIN_MBUFS 2048
 #define WORKER_MB 8
 #define PORT_MB 4
 #define SPARE_MB 32
@@ -100,7 +100,7 @@ needed_mb(const struct sl_config *c, unsigned workers, bool huge)
 		if (room < 2048)
 			room = 2048;
 		if (c->dataplane.mbuf_data_size && c->dataplane.mbuf_data_size < room) /* and large ones to join in */
-			bytes += JOIN_MBUFS * buffer_bytes(room, huge);
+			bytes += RTE_MIN(c->dataplane.mbufs, SL_JOIN_MBUFS) * buffer_bytes(room, huge);
 		if (c->dataplane.mbuf_data_size)
 			room = c->dataplane.mbuf_data_size;
 		if (room > UINT16_MAX)
