@@ -53,4 +53,31 @@ bench_figure(double *v, unsigned n)
 	return (struct bench_figure){.median = v[n / 2], .p10 = v[n / 10], .p90 = v[n - 1 - n / 10]};
 }
 
+/*
+ * Rounds in turn: `measured` figures a round, each the first, the second, ... as often as the others, then what is derived from
+ * them. v[k] gets `rounds` values of figure k, warm-up left out; it has room for them. measure: a figure, negative = it failed,
+ * which ends everything. derive: fills x[measured .. all). Returns -1, or the figure that failed.
+ */
+#define BENCH_WARM_ROUNDS 5u
+static inline int
+bench_rounds(double *const *v, unsigned measured, unsigned all, unsigned rounds, double (*measure)(void *arg, unsigned figure),
+	void (*derive)(double *x), void *arg)
+{
+	for (unsigned i = 0; i < rounds + BENCH_WARM_ROUNDS; i++) {
+		double x[32];
+
+		for (unsigned k = 0; k < measured; k++) {
+			const unsigned figure = (i + k) % measured;
+
+			x[figure] = measure(arg, figure);
+			if (x[figure] < 0)
+				return (int)figure;
+		}
+		derive(x);
+		for (unsigned k = 0; k < all && i >= BENCH_WARM_ROUNDS; k++)
+			v[k][i - BENCH_WARM_ROUNDS] = x[k];
+	}
+	return -1;
+}
+
 #endif

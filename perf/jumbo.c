@@ -17,7 +17,6 @@
 
 #define FRAMES 128u
 #define PIECE 2048u
-#define WARM_ROUNDS 5u
 #define SIZE 8800u
 
 struct bench {
@@ -76,25 +75,30 @@ round_transit(struct bench *b, bool pieces)
 static double
 round_fused(struct bench *b)
 {
-	struct relay *r = &b->relay;
-	struct relay_frames *f = &b->frames;
 	uint64_t begin, end;
-	unsigned good = 0;
+	unsigned good;
 
-	relay_frames_make(f, r, b->large, 0, b->size, false);
+	relay_frames_make(&b->frames, &b->relay, b->large, 0, b->size, false);
 	begin = rte_rdtsc_precise();
-	for (unsigned i = 0; i < FRAMES; i += RELAY_BURST) {
-		good += sl_aead_open_lead(r->aead, r->ctx[0], &f->open[i], RELAY_BURST);
-		for (unsigned k = i; k < i + RELAY_BURST; k++)
-			f->reseal[f->open[k].slot].lead = f->open[k].lead;
-		sl_aead_reseal(r->aead, r->ctx[0], &f->reseal[i], RELAY_BURST);
-	}
+	good = relay_fused(&b->relay, 0, &b->frames);
 	end = rte_rdtsc_precise();
-	rte_pktmbuf_free_bulk(f->mbuf, FRAMES);
+	rte_pktmbuf_free_bulk(b->frames.mbuf, FRAMES);
 	return good == FRAMES ? (double)(end - begin) * 1e9 / (double)rte_get_tsc_hz() / FRAMES : -1;
 }
 
 enum figure { WHOLE, PIECES, FUSED, RATIO, FIGURES };
+
+static double
+measure(void *arg, unsigned f)
+{
+	return f == FUSED ? round_fused(arg) : round_transit(arg, f == PIECES);
+}
+
+static void
+derive(double *x)
+{
+	x[RATIO] = x[PIECES] / x[WHOLE];
+}
 
 static int
 run(struct bench *b)
@@ -102,24 +106,14 @@ run(struct bench *b)
 	static const char *const names[] = {"whole", "pieces", "fused", "pieces : whole"};
 	double *v[FIGURES];
 	struct bench_figure f[FIGURES];
+	int lost;
 
 	for (unsigned k = 0; k < FIGURES; k++)
 		v[k] = calloc(b->rounds, sizeof(double));
-	for (unsigned i = 0; i < b->rounds + WARM_ROUNDS; i++) {
-		double x[FIGURES];
-
-		for (unsigned k = 0; k < RATIO; k++) {
-			const enum figure what = (enum figure)((i + k) % RATIO);
-
-			x[what] = what == FUSED ? round_fused(b) : round_transit(b, what == PIECES);
-			if (x[what] < 0) {
-				fprintf(stderr, "jumbo: frames were lost (%s)\n", names[what]);
-				return 1;
-			}
-		}
-		x[RATIO] = x[PIECES] / x[WHOLE];
-		for (unsigned k = 0; k < FIGURES && i >= WARM_ROUNDS; k++)
-			v[k][i - WARM_ROUNDS] = x[k];
+	lost = bench_rounds(v, RATIO, FIGURES, b->rounds, measure, derive, b);
+	if (lost >= 0) {
+		fprintf(stderr, "jumbo: frames were lost (%s)\n", names[lost]);
+		return 1;
 	}
 	for (unsigned k = 0; k < FIGURES; k++)
 		f[k] = bench_figure(v[k], b->rounds);

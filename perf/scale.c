@@ -27,7 +27,6 @@
 
 #define FRAMES 512u  /* a worker a round */
 #define HANDED 256u  /* of a hand-over round: fewer than the ring between workers holds */
-#define WARM_ROUNDS 5u
 #define LIMIT 1.85
 
 enum job { JOB_POLL, JOB_FUSED, JOB_TAKE_OVER, JOB_QUIT };
@@ -74,20 +73,6 @@ inject(struct relay *r, uint16_t port, const struct relay_frames *f)
 	return rte_ring_enqueue_bulk(r->in[port], (void *const *)f->mbuf, f->count, NULL) == f->count;
 }
 
-static unsigned
-fused(const struct relay *r, uint16_t share, struct relay_frames *f)
-{
-	unsigned good = 0;
-
-	for (unsigned i = 0; i < f->count; i += RELAY_BURST) {
-		good += sl_aead_open_lead(r->aead, r->ctx[share], &f->open[i], RELAY_BURST);
-		for (unsigned k = i; k < i + RELAY_BURST; k++)
-			f->reseal[f->open[k].slot].lead = f->open[k].lead;
-		good -= RELAY_BURST - sl_aead_reseal(r->aead, r->ctx[share], &f->reseal[i], RELAY_BURST);
-	}
-	return good;
-}
-
 /* Time on the CPU: what others of a shared machine take from a thread is left out. */
 static uint64_t
 cpu_ns(void)
@@ -115,7 +100,7 @@ part_run(struct bench *b, uint16_t t, enum job job)
 		for (unsigned i = 0; i < FRAMES / RELAY_BURST; i++)
 			sl_worker_poll(w);
 	else
-		p->good = fused(r, t, &p->frames) == FRAMES;
+		p->good = relay_fused(r, t, &p->frames) == FRAMES;
 	p->end = cpu_ns();
 	p->end_tsc = rte_rdtsc();
 	if (job == JOB_POLL)
@@ -196,7 +181,7 @@ round_one(struct bench *b, enum job job)
 		for (unsigned i = 0; i < FRAMES / RELAY_BURST; i++)
 			sl_worker_poll(r->dp->workers[0]); /* a burst of each port */
 	else
-		good = fused(r, 0, &p[0].frames) + fused(r, 1, &p[1].frames) == 2 * FRAMES;
+		good = relay_fused(r, 0, &p[0].frames) + relay_fused(r, 1, &p[1].frames) == 2 * FRAMES;
 	end = cpu_ns();
 	if (job == JOB_POLL)
 		good = good && relay_drain(r, 0) == 2 * FRAMES;
@@ -260,8 +245,10 @@ enum figure { ONE, TWO, FUSED_ONE, FUSED_TWO, DIRECT, HANDED_OVER, DIRECT_ACROSS
 enum ratio { SPEEDUP = FIGURES, BOUND, OF_BOUND, COST, COST_ACROSS, ALL };
 
 static double
-measure(struct bench *b, enum figure f)
+measure(void *arg, unsigned f)
 {
+	struct bench *b = arg;
+
 	switch (f) {
 	case ONE:
 		return round_one(b, JOB_POLL);
@@ -282,6 +269,16 @@ measure(struct bench *b, enum figure f)
 	}
 }
 
+static void
+derive(double *x)
+{
+	x[SPEEDUP] = x[ONE] / x[TWO];
+	x[BOUND] = x[FUSED_ONE] / x[FUSED_TWO];
+	x[OF_BOUND] = x[SPEEDUP] / x[BOUND];
+	x[COST] = x[HANDED_OVER] - x[DIRECT];
+	x[COST_ACROSS] = x[HANDED_ACROSS] - x[DIRECT_ACROSS];
+}
+
 static int
 run(struct bench *b, unsigned size, bool first)
 {
@@ -290,40 +287,22 @@ run(struct bench *b, unsigned size, bool first)
 		"speedup_of_bound", "handover_ns", "handover_across_ns"};
 	double *v[ALL], best[ALL], median[ALL];
 	bool met;
+	int lost;
 
 	b->size = size;
 	for (unsigned k = 0; k < ALL; k++)
 		v[k] = calloc(b->rounds, sizeof(double));
-	for (unsigned i = 0; i < b->rounds + WARM_ROUNDS; i++) {
-		double x[ALL];
-
-		for (unsigned k = 0; k < FIGURES; k++) {
-			const enum figure f = (enum figure)((i + k) % FIGURES);
-
-			x[f] = measure(b, f);
-			if (x[f] < 0) {
-				fprintf(stderr, "scale: frames were lost (%s)\n", names[f]);
-				return -1;
-			}
-		}
-		x[SPEEDUP] = x[ONE] / x[TWO];
-		x[BOUND] = x[FUSED_ONE] / x[FUSED_TWO];
-		x[OF_BOUND] = x[SPEEDUP] / x[BOUND];
-		x[COST] = x[HANDED_OVER] - x[DIRECT];
-		x[COST_ACROSS] = x[HANDED_ACROSS] - x[DIRECT_ACROSS];
-		for (unsigned k = 0; k < ALL && i >= WARM_ROUNDS; k++)
-			v[k][i - WARM_ROUNDS] = x[k];
+	lost = bench_rounds(v, FIGURES, ALL, b->rounds, measure, derive, b);
+	if (lost >= 0) {
+		fprintf(stderr, "scale: frames were lost (%s)\n", names[lost]);
+		return -1;
 	}
 	for (unsigned k = 0; k < ALL; k++) {
 		median[k] = bench_figure(v[k], b->rounds).median;
 		best[k] = v[k][0]; /* sorted by now */
 		free(v[k]);
 	}
-	best[SPEEDUP] = best[ONE] / best[TWO];
-	best[BOUND] = best[FUSED_ONE] / best[FUSED_TWO];
-	best[OF_BOUND] = best[SPEEDUP] / best[BOUND];
-	best[COST] = best[HANDED_OVER] - best[DIRECT];
-	best[COST_ACROSS] = best[HANDED_ACROSS] - best[DIRECT_ACROSS];
+	derive(best);
 	met = median[SPEEDUP] >= LIMIT;
 	if (b->json) {
 		printf("%s{\"payload\":%u", first ? "" : ",", size);

@@ -21,7 +21,6 @@
 #include "sl_stage_out.h"
 
 #define FRAMES 512u /* a round: enough for the caches to settle, few enough to stay in the second level at any size */
-#define WARM_ROUNDS 5u
 
 struct bench {
 	uint8_t link; /* enum sl_addr_kind */
@@ -74,16 +73,11 @@ round_bare(struct bench *b, bool fused)
 
 	relay_frames_make(&b->frames, &b->relay, b->pool, 0, b->size, b->nic_checksums);
 	begin = rte_rdtsc_precise();
-	for (unsigned i = 0; i < FRAMES; i += RELAY_BURST) {
-		if (fused) {
-			good += sl_aead_open_lead(aead, ctx, &f->open[i], RELAY_BURST);
-			for (unsigned k = i; k < i + RELAY_BURST; k++)
-				f->reseal[f->open[k].slot].lead = f->open[k].lead;
-			sl_aead_reseal(aead, ctx, &f->reseal[i], RELAY_BURST);
-		} else {
-			good += aead->open(ctx, &f->open[i], RELAY_BURST);
-			aead->seal(ctx, &f->seal[i], RELAY_BURST);
-		}
+	if (fused)
+		good = relay_fused(&b->relay, 0, f);
+	for (unsigned i = 0; i < FRAMES && !fused; i += RELAY_BURST) {
+		good += aead->open(ctx, &f->open[i], RELAY_BURST);
+		aead->seal(ctx, &f->seal[i], RELAY_BURST);
 	}
 	end = rte_rdtsc_precise();
 	rte_pktmbuf_free_bulk(f->mbuf, FRAMES);
@@ -98,8 +92,10 @@ struct limits {
 };
 
 static double
-measure(struct bench *b, enum figure f)
+measure(void *arg, unsigned f)
 {
+	struct bench *b = arg;
+
 	switch (f) {
 	case TRANSIT:
 		return round_transit(b, &b->relay);
@@ -108,6 +104,14 @@ measure(struct bench *b, enum figure f)
 	default:
 		return round_bare(b, f == FUSED);
 	}
+}
+
+static void
+derive(double *x)
+{
+	x[RATIO] = x[TRANSIT] / x[FUSED];
+	x[RATIO_OPEN_SEAL] = x[TRANSIT] / x[OPEN_SEAL];
+	x[GAIN] = x[OTHER] / x[TRANSIT];
 }
 
 static void
@@ -145,24 +149,9 @@ run_size(struct bench *b, const struct limits *l, bool first)
 	b->size = l->size;
 	for (unsigned k = 0; k < FIGURES; k++)
 		v[k] = calloc(b->rounds, sizeof(double));
-	for (unsigned i = 0; i < b->rounds + WARM_ROUNDS; i++) {
-		double x[FIGURES];
-
-		/* Each is the first, the second, ... as often as the others. */
-		for (unsigned k = 0; k < RATIO; k++) {
-			const enum figure what = (enum figure)((i + k) % RATIO);
-
-			x[what] = measure(b, what);
-			if (x[what] < 0) {
-				fprintf(stderr, "transit: frames were lost in a round of %u bytes\n", l->size);
-				goto out;
-			}
-		}
-		x[RATIO] = x[TRANSIT] / x[FUSED];
-		x[RATIO_OPEN_SEAL] = x[TRANSIT] / x[OPEN_SEAL];
-		x[GAIN] = x[OTHER] / x[TRANSIT];
-		for (unsigned k = 0; k < FIGURES && i >= WARM_ROUNDS; k++)
-			v[k][i - WARM_ROUNDS] = x[k];
+	if (bench_rounds(v, RATIO, FIGURES, b->rounds, measure, derive, b) >= 0) {
+		fprintf(stderr, "transit: frames were lost in a round of %u bytes\n", l->size);
+		goto out;
 	}
 	for (unsigned k = 0; k < FIGURES; k++)
 		f[k] = bench_figure(v[k], b->rounds); /* sorts */

@@ -233,6 +233,20 @@ relay_frames_make(struct relay_frames *f, struct relay *r, struct rte_mempool *p
 	}
 }
 
+unsigned
+relay_fused(const struct relay *r, uint16_t share, struct relay_frames *f)
+{
+	unsigned good = 0;
+
+	for (unsigned i = 0; i < f->count; i += RELAY_BURST) {
+		good += sl_aead_open_lead(r->aead, r->ctx[share], &f->open[i], RELAY_BURST);
+		for (unsigned k = i; k < i + RELAY_BURST; k++)
+			f->reseal[f->open[k].slot].lead = f->open[k].lead;
+		good -= RELAY_BURST - sl_aead_reseal(r->aead, r->ctx[share], &f->reseal[i], RELAY_BURST);
+	}
+	return good;
+}
+
 void
 relay_frame_msg1(struct relay *r, struct rte_mbuf *m)
 {

@@ -65,6 +65,8 @@ relay_shares(const struct relay *r)
 /* From peers of one share to any others, each session's counters rising; one buffer each, sealed. payload: bytes. */
 void relay_frames_make(struct relay_frames *f, struct relay *r, struct rte_mempool *pool, uint16_t share, unsigned payload,
 	bool nic_checksums);
+/* The AEAD alone over such frames, as transit uses it: open_lead and reseal, a burst at a time. How many authenticated. */
+unsigned relay_fused(const struct relay *r, uint16_t share, struct relay_frames *f);
 /* Makes a frame of relay_frames_make() a first handshake packet from the same peer: right in form, and no more. */
 void relay_frame_msg1(struct relay *r, struct rte_mbuf *m);
 /* Takes and frees what worker w has sent, by all ports; returns how many. */
