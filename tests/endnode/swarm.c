@@ -5,7 +5,7 @@
  * dials --to-key + i + 1: anybody can work them out, which is what a test needs. For times to a link in namespaces.
  *
  * Prints {"up":n} a second and a last object with "final":true: for each node when it began and when its link came up, in
- * microseconds of the monotonic clock, 0 = it did not. With --keys it prints secret and npub of each node instead.
+ * microseconds of the monotonic clock, 0 = it did not. Ended by a signal, each says goodbye. With --keys it prints secret and npub of each node instead.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -297,6 +297,8 @@ int main(int argc, char **argv)
 	print_times("up_us", true);
 	puts("}");
 	for (unsigned i = 0; i < swarm.count; i++) {
+		if (stop)
+			sl_links_shutdown(swarm.nodes[i].links, SL_DISCONNECT_SHUTDOWN, now_us());
 		sl_links_destroy(swarm.nodes[i].links);
 		sl_session_table_destroy(swarm.nodes[i].table);
 		sl_identity_destroy(swarm.nodes[i].id);

@@ -2,9 +2,9 @@
 """tools/run soak --peers N: what a relay with many peers comes to hold over a long time.
 
 Two end nodes exchange payloads through the relay; beside the first stand N more nodes (sl_swarm) that the relay dials, and
-that are rekeyed all the time. A tenth of them is taken away every 50 seconds, in turns with a goodbye and without, and
-started again 25 seconds later. Every minute the relay's memory, descriptors, sessions and buffers are written down; at the
-end the mean of the last quarter is held against that of the second one.
+that are rekeyed all the time. A tenth of them is taken away every 80 seconds, in turns with a goodbye and without, and
+started again 40 seconds later, when the relay holds the silent ones dead. Every minute the relay's memory, descriptors,
+sessions and buffers are written down; at the end the mean of the last quarter is held against that of the second one.
 """
 import os
 import signal
@@ -13,7 +13,7 @@ import time
 import lab
 
 PORT, COMING_PORT, KEY, COMING_KEY = 20000, 40000, 5000000, 6000000
-AWAY = 25      # seconds between two changes of those who come and go
+AWAY = 40      # seconds between two changes of those who come and go
 SAMPLE = 60    # seconds between two rows
 GROWTH = 0.01  # of what there was, by which memory may differ
 UP = 60
