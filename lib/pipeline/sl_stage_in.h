@@ -242,6 +242,32 @@ sl_session_event(struct sl_worker *w, struct sl_session *s, uint8_t bit, uint8_t
 	sl_records_commit(&w->events);
 }
 
+/*
+ * An authentic frame before its session's window and measurements, which are the owner worker's: NONE, DROP_REPLAY (a twin in
+ * this burst), DROP_INNER_SHORT. ts_ms (read only if there is one), flags: the frame's.
+ */
+static inline uint8_t
+sl_frame_commit(struct sl_worker *w, struct sl_burst *b, uint32_t i, uint32_t ts_ms, uint8_t flags)
+{
+	struct sl_session *s = b->rx[i];
+	const uint64_t counter = b->counter[i];
+	uint8_t notify;
+
+	if (unlikely(!sl_replay_commit(&s->replay, counter))) {
+		__atomic_store_n(&s->replays, s->replays + 1, __ATOMIC_RELAXED);
+		return SL_DROP_REPLAY;
+	}
+	if (unlikely(b->fmp_len[i] < SL_ESTABLISHED_MIN_BYTES + SL_INNER_BYTES))
+		return SL_DROP_INNER_SHORT;
+	sl_mmp_rx_frame(&s->mmp, counter, ts_ms, b->fmp_len[i], b->now_us, flags);
+	notify = __atomic_load_n(&s->notify, __ATOMIC_RELAXED);
+	if (unlikely(notify & SL_NOTIFY_FIRST_FRAME))
+		sl_session_event(w, s, SL_NOTIFY_FIRST_FRAME, SL_EVENT_FIRST_FRAME, &b->in[i].from, flags);
+	if (unlikely(b->moved[i]) && (notify & SL_NOTIFY_ADDRESS) && counter == s->replay.highest)
+		sl_session_event(w, s, SL_NOTIFY_ADDRESS, SL_EVENT_ROAMED, &b->in[i].from, flags);
+	return SL_VERDICT_NONE;
+}
+
 /* The window and the measurements, in order of arrival within a session. DROP_REPLAY (a twin in this burst), DROP_INNER_SHORT. */
 static inline void
 sl_stage_commit(struct sl_worker *w, struct sl_burst *b)
@@ -249,27 +275,12 @@ sl_stage_commit(struct sl_worker *w, struct sl_burst *b)
 	uint32_t live = 0;
 
 	SL_BURST_EACH(b, k, i) {
-		struct sl_session *s = b->rx[i];
-		const uint8_t *fmp = b->fmp[i];
-		const uint64_t counter = b->counter[i];
-		uint8_t notify;
+		const uint8_t *fmp = b->fmp[i], v = sl_frame_commit(w, b, i, sl_get32(fmp + SL_HEADER_BYTES), fmp[1]);
 
-		if (unlikely(!sl_replay_commit(&s->replay, counter))) {
-			b->verdict[i] = SL_DROP_REPLAY;
-			__atomic_store_n(&s->replays, s->replays + 1, __ATOMIC_RELAXED);
-			continue;
-		}
-		if (unlikely(b->fmp_len[i] < SL_ESTABLISHED_MIN_BYTES + SL_INNER_BYTES)) {
-			b->verdict[i] = SL_DROP_INNER_SHORT;
-			continue;
-		}
-		sl_mmp_rx_frame(&s->mmp, counter, sl_get32(fmp + SL_HEADER_BYTES), b->fmp_len[i], b->now_us, fmp[1]);
-		notify = __atomic_load_n(&s->notify, __ATOMIC_RELAXED);
-		if (unlikely(notify & SL_NOTIFY_FIRST_FRAME))
-			sl_session_event(w, s, SL_NOTIFY_FIRST_FRAME, SL_EVENT_FIRST_FRAME, &b->in[i].from, fmp[1]);
-		if (unlikely(b->moved[i]) && (notify & SL_NOTIFY_ADDRESS) && counter == s->replay.highest)
-			sl_session_event(w, s, SL_NOTIFY_ADDRESS, SL_EVENT_ROAMED, &b->in[i].from, fmp[1]);
-		b->live[live++] = (uint8_t)i;
+		if (likely(v == SL_VERDICT_NONE))
+			b->live[live++] = (uint8_t)i;
+		else
+			b->verdict[i] = v;
 	}
 	b->live_count = live;
 }

@@ -175,9 +175,46 @@ sl_event_too_big(struct sl_worker *w, struct sl_burst *b, uint32_t i, uint16_t m
 }
 
 /*
- * Peer -> session to seal with, and outer headers. DROP_NO_SESSION, DROP_NO_PATH, DROP_TOO_BIG (and an event). What
- * stays has TTL and path MTU for its way on and belongs to the group of its egress session.
+ * Peer -> session to seal with, and outer headers: DROP_NO_SESSION, DROP_NO_PATH, DROP_TOO_BIG (and an event), or NONE; the
+ * frame then belongs to the group of its egress session, and *mtu is what its way on carries.
  */
+static inline uint8_t
+sl_frame_egress(struct sl_worker *w, struct sl_burst *b, uint32_t i, uint16_t *mtu)
+{
+	const struct sl_hop *hop = &b->hop[i];
+	const struct sl_peer_row *row;
+	const struct sl_path *path = NULL;
+	struct sl_session *tx = NULL;
+
+	if (likely(hop->peer_id < w->view->max_peers)) {
+		row = sl_session_peer(w->view, hop->peer_id);
+		tx = __atomic_load_n(&row->tx, __ATOMIC_ACQUIRE);
+		path = __atomic_load_n(&row->path, __ATOMIC_ACQUIRE);
+	}
+	if (unlikely(tx == NULL || path == NULL))
+		return tx == NULL ? SL_DROP_NO_SESSION : SL_DROP_NO_PATH;
+	rte_prefetch0(tx->tx_key);
+	rte_prefetch0(&tx->tx_counter);
+	/* The least of what the transport allows and what the link carries. 0 = unknown. */
+	*mtu = hop->mtu != 0 && hop->mtu < path->mtu ? hop->mtu : path->mtu;
+	if (unlikely(b->fmp_len[i] > *mtu)) {
+		sl_event_too_big(w, b, i, *mtu);
+		return SL_DROP_TOO_BIG;
+	}
+	sl_burst_group(b, &w->marks, i, tx, path);
+	return SL_VERDICT_NONE;
+}
+
+/* A datagram's TTL and path MTU for its way on. */
+static inline void
+sl_msg_pass_on(uint8_t *msg, uint16_t mtu)
+{
+	msg[SL_DATAGRAM_TTL]--;
+	if (mtu < sl_get16(msg + SL_DATAGRAM_PATH_MTU))
+		sl_put16(msg + SL_DATAGRAM_PATH_MTU, mtu);
+}
+
+/* DROP_NO_SESSION, DROP_NO_PATH, DROP_TOO_BIG. What stays has TTL and path MTU for its way on. */
 static inline void
 sl_stage_egress(struct sl_worker *w, struct sl_burst *b)
 {
@@ -185,46 +222,24 @@ sl_stage_egress(struct sl_worker *w, struct sl_burst *b)
 
 	sl_burst_groups_begin(b, &w->marks);
 	SL_BURST_EACH(b, k, i) {
-		const struct sl_hop *hop = &b->hop[i];
-		const struct sl_peer_row *row;
-		const struct sl_path *path = NULL;
-		struct sl_session *tx = NULL;
-		uint8_t *msg = sl_burst_msg(b, i);
-		uint16_t mtu;
+		uint16_t mtu = 0;
+		const uint8_t v = sl_frame_egress(w, b, i, &mtu);
 
-		if (likely(hop->peer_id < w->view->max_peers)) {
-			row = sl_session_peer(w->view, hop->peer_id);
-			tx = __atomic_load_n(&row->tx, __ATOMIC_ACQUIRE);
-			path = __atomic_load_n(&row->path, __ATOMIC_ACQUIRE);
-		}
-		if (unlikely(tx == NULL || path == NULL)) {
-			b->verdict[i] = tx == NULL ? SL_DROP_NO_SESSION : SL_DROP_NO_PATH;
+		if (unlikely(v != SL_VERDICT_NONE)) {
+			b->verdict[i] = v;
 			continue;
 		}
-		rte_prefetch0(tx->tx_key);
-		rte_prefetch0(&tx->tx_counter);
-		/* The least of what the transport allows and what the link carries. 0 = unknown. */
-		mtu = hop->mtu != 0 && hop->mtu < path->mtu ? hop->mtu : path->mtu;
-		if (unlikely(b->fmp_len[i] > mtu)) {
-			b->verdict[i] = SL_DROP_TOO_BIG;
-			sl_event_too_big(w, b, i, mtu);
-			continue;
-		}
-		msg[SL_DATAGRAM_TTL]--;
-		if (mtu < sl_get16(msg + SL_DATAGRAM_PATH_MTU))
-			sl_put16(msg + SL_DATAGRAM_PATH_MTU, mtu);
-		sl_burst_group(b, &w->marks, i, tx, path);
+		sl_msg_pass_on(sl_burst_msg(b, i), mtu);
 		b->live[live++] = (uint8_t)i;
 	}
 	b->live_count = live;
 }
 
-/* A run of counters and a timestamp for each group, then the new header of each frame. DROP_NONCE. */
+/* A run of counters and a timestamp for each group. */
 static inline void
-sl_stage_reserve(const struct sl_worker *w, struct sl_burst *b)
+sl_groups_reserve(const struct sl_worker *w, struct sl_burst *b)
 {
 	const bool alone = sl_session_lease_take(w->view);
-	uint32_t live = 0;
 
 	for (uint32_t k = 0; k < b->group_count; k++) {
 		struct sl_group *g = &b->group[k];
@@ -236,6 +251,15 @@ sl_stage_reserve(const struct sl_worker *w, struct sl_burst *b)
 		g->ts_ms = b->now_us > tx->origin_us ? (uint32_t)((b->now_us - tx->origin_us) / 1000) : 0;
 	}
 	sl_session_lease_give(w->view, alone);
+}
+
+/* Reserved counters, then the new header of each frame. DROP_NONCE. */
+static inline void
+sl_stage_reserve(const struct sl_worker *w, struct sl_burst *b)
+{
+	uint32_t live = 0;
+
+	sl_groups_reserve(w, b);
 	/* Flags are built anew: K and SP are the egress session's, CE is what came in or what this hop adds. */
 	SL_BURST_EACH(b, k, i) {
 		struct sl_group *g = &b->group[b->group_of[i]];
@@ -281,20 +305,26 @@ sl_stage_reseal(struct sl_worker *w, struct sl_burst *b)
 static_assert(SL_ETHER_BYTES + SL_ETH_HEADER_BYTES + SL_ESTABLISHED_MIN_BYTES + 4 + SL_DATAGRAM_HEADER_BYTES >=
 		SL_PATH_FRAME_MIN, "a sealed datagram fills an Ethernet frame");
 
+/* The buffer's view of a frame that begins at `frame`. Padding and what was received of it go; whose the memory is stays. */
+static inline void
+sl_mbuf_frame(struct rte_mbuf *m, const uint8_t *frame, uint32_t len)
+{
+	m->data_off = (uint16_t)(frame - (uint8_t *)m->buf_addr);
+	m->data_len = (uint16_t)len;
+	m->pkt_len = len;
+	m->ol_flags &= RTE_MBUF_F_EXTERNAL | RTE_MBUF_F_INDIRECT;
+}
+
 /* Outer headers in front, padding off; after sealing, since a checksum covers the sealed text. FORWARD; they stay live. */
 static inline void
 sl_stage_wrap(struct sl_burst *b)
 {
 	SL_BURST_EACH(b, k, i) {
 		const struct sl_path *path = b->group[b->group_of[i]].path;
-		struct rte_mbuf *m = b->mbuf[i];
 		uint8_t *frame = b->fmp[i] - path->hdr_len;
 
 		sl_path_write(path, frame, b->fmp_len[i], sl_get16(b->fmp[i] + 8));
-		m->data_off = (uint16_t)(frame - (uint8_t *)m->buf_addr);
-		m->data_len = (uint16_t)(path->hdr_len + b->fmp_len[i]);
-		m->pkt_len = m->data_len;
-		m->ol_flags &= RTE_MBUF_F_EXTERNAL | RTE_MBUF_F_INDIRECT; /* whose the memory is; what was received goes */
+		sl_mbuf_frame(b->mbuf[i], frame, path->hdr_len + b->fmp_len[i]);
 		b->verdict[i] = SL_FORWARD;
 	}
 }
