@@ -233,6 +233,16 @@ sl_session_index_release(struct sl_session_table *t, uint32_t rx_index)
 		slot_free(t, slot);
 }
 
+/* The owner of a new session, marked as the peer's current one is, if that has the same owner. */
+static uint16_t
+owner_marked(const struct sl_session_table *t, uint16_t worker, uint32_t peer_id)
+{
+	const struct sl_session *current = peer_id < t->view.max_peers ? t->view.peers[peer_id].tx : NULL;
+	const uint16_t owner = current ? __atomic_load_n(&current->owner, __ATOMIC_RELAXED) : worker;
+
+	return (owner & SL_OWNER_WORKER) == worker ? owner : worker;
+}
+
 struct sl_session *
 sl_session_install(struct sl_session_table *t, uint32_t rx_index, uint32_t tx_index,
 	uint32_t peer_id, bool is_initiator, const struct sl_noise_keys *keys, uint64_t origin_us)
@@ -248,7 +258,7 @@ sl_session_install(struct sl_session_table *t, uint32_t rx_index, uint32_t tx_in
 	s->rx_index = rx_index;
 	s->tx_index = tx_index;
 	s->peer_id = peer_id;
-	s->owner = sl_session_owner(&t->view, rx_index);
+	s->owner = owner_marked(t, sl_session_owner(&t->view, rx_index), peer_id);
 	s->is_initiator = is_initiator;
 	s->origin_us = origin_us;
 	s->notify = SL_NOTIFY_FIRST_FRAME;

@@ -40,14 +40,22 @@ struct sl_session_table;
 #define SL_NOTIFY_ADDRESS 0x02	   /* the next authentic, highest frame whose source differs from rx_addr_hash */
 
 /*
+ * struct sl_session.owner: the worker, and how its frames are opened. A session whose peer's current session is marked is
+ * installed with the same marks, so that a rekey does not let the new session's frames overtake the old one's.
+ */
+#define SL_OWNER_WORKER 0x00ffu
+#define SL_OWNER_SPREAD 0x0100u /* by several workers (lib/pipeline/sl_spread.h); set by control */
+#define SL_OWNER_ENDING 0x0200u /* not any longer, as soon as none is under way: set by control; the owner then clears both */
+
+/*
  * In cache lines by who needs what: a frame that comes in touches the first, the receive counters and one word of the
  * window; one that goes out the second and the send counter.
  */
 struct sl_session {
-	/* Immutable after install, but for the two words that say so. */
+	/* Immutable after install, but for the words that say so. */
 	uint32_t rx_index; /* ours: what the peer puts on frames to us */
 	uint32_t peer_id;  /* row of the peer table */
-	uint16_t owner;	   /* worker that receives on it */
+	uint16_t owner;	   /* worker that receives on it, and SL_OWNER_*: atomic (relaxed) */
 	uint8_t is_initiator; /* of this handshake */
 	uint8_t notify; /* SL_NOTIFY_*: control sets a bit, the owner worker takes it (atomic and, or) */
 	uint32_t reserved;

@@ -191,6 +191,7 @@ sl_dataplane_poll(struct sl_dataplane *dp, unsigned budget, uint64_t now_us)
 		dp->neigh_due_us = sl_neigh_tick(dp->neigh, now_us);
 	sl_ports_watch(dp);
 	sl_workers_watch(dp);
+	sl_elephants_watch(dp);
 	sl_paths_refresh(dp);
 	n += sl_reclaim_run(&dp->reclaim, budget);
 	return n;

@@ -69,6 +69,7 @@ workers_create(struct sl_dataplane *dp)
 		.hop_cache_entries = dp->config.hop_cache_entries,
 		.idle_sleep_us = dp->config.idle_sleep_us,
 		.measure_cycles = dp->config.measure_cycles,
+		.spread = dp->config.elephant != SL_ELEPHANT_OFF,
 		.aead = dp->config.aead,
 		.view = dp->view,
 		.fib = dp->fib,
@@ -86,6 +87,9 @@ workers_create(struct sl_dataplane *dp)
 	for (uint16_t from = 0; from < dp->config.workers; from++)
 		for (uint16_t to = 0; to < dp->config.workers; to++)
 			dp->workers[from]->handoff_out[to] = dp->workers[to]->handoff_in[from];
+	for (uint16_t i = 0; i < dp->config.workers; i++)
+		for (uint16_t to = 0; to < dp->config.workers; to++)
+			dp->workers[i]->lane_of[to] = dp->workers[to]->lane;
 	return 0;
 }
 
@@ -117,6 +121,9 @@ sl_dataplane_create(const struct sl_dataplane_config *config, const struct sl_se
 	rc = workers_create(dp);
 	if (rc != 0)
 		goto fail;
+	rc = sl_elephants_init(&dp->elephants, view);
+	if (rc != 0)
+		goto fail;
 	rc = -ENOMEM;
 	dp->paths = calloc(view->max_peers, sizeof(*dp->paths));
 	if (dp->paths == NULL)
@@ -145,6 +152,7 @@ sl_dataplane_destroy(struct sl_dataplane *dp)
 	if (dp->neigh)
 		sl_paths_fini(dp);
 	free(dp->paths);
+	sl_elephants_fini(&dp->elephants);
 	if (dp->reclaim.qsbr)
 		sl_reclaim_fini(&dp->reclaim);
 	sl_neigh_destroy(dp->neigh);
@@ -289,6 +297,8 @@ sl_dataplane_buffers_most(const struct sl_dataplane *dp, uint16_t port)
 		n += dp->ports[i].tx_desc * workers;
 	n += workers * SL_PUNT_RINGS * (dp->config.ring_size - 1);
 	n += workers * (workers - 1) * (SL_HANDOFF_ENTRIES - 1);
+	if (workers > 1 && dp->config.elephant != SL_ELEPHANT_OFF)
+		n += workers * sl_lane_frames((uint16_t)workers);
 	return n + (workers + 1) * p->pool->cache_size * 3 / 2; /* a cache holds one and a half of its size */
 }
 

@@ -23,6 +23,7 @@
 
 #define SL_BURST_MAX 64u
 #define SL_VERDICT_NONE 0xffu /* not yet decided */
+#define SL_VERDICT_SPREAD 0xfeu /* not ours any more: in the lane of its session's owner (sl_spread.h) */
 #define SL_PORT_NONE UINT16_MAX
 
 /* Prefetch distances in frames. */
@@ -44,6 +45,7 @@ struct sl_group {
 struct sl_burst {
 	uint32_t count;	     /* frames in the burst */
 	uint32_t live_count; /* of them undecided */
+	uint32_t spread;     /* of them gone to a lane */
 	uint32_t group_count;
 	uint16_t port; /* our index of the port they came in by; SL_PORT_NONE = from another worker */
 	uint64_t begin_tsc; /* the one clock read of a burst, and in microseconds */

@@ -46,6 +46,33 @@ struct sl_worker_watch {
 	uint64_t stalls;
 };
 
+/* elephant.c: peers whose sessions are spread, and what it takes to choose them. */
+#define SL_ELEPHANTS_MAX 16u
+struct sl_elephant {
+	uint32_t peer_id, generation;
+	uint16_t worker;
+	bool ending;
+	uint64_t since_us, end_polls;
+	uint64_t begin_frames, look_frames; /* a look: when it began, and the last one */
+	unsigned end_looks;
+};
+struct sl_elephant_load {
+	uint64_t rx, polls; /* at the last look */
+	uint64_t frames;    /* since the one before */
+	bool room, loaded;
+	uint64_t top_frames;
+	uint32_t top_peer, top_session, due_session;
+	unsigned due_looks;
+};
+struct sl_elephants {
+	struct sl_elephant list[SL_ELEPHANTS_MAX];
+	unsigned count;
+	struct sl_elephant_load load[SL_WORKERS_MAX];
+	uint32_t *seen; /* frames of each session of the table at the last look */
+	bool seen_valid;
+	uint64_t due_us, begins, ends;
+};
+
 struct sl_dataplane {
 	struct sl_dataplane_config config;
 	struct sl_dataplane_sink sink;
@@ -57,6 +84,7 @@ struct sl_dataplane {
 	struct sl_worker_watch watch[SL_WORKERS_MAX];
 	int worker_nodes[SL_WORKERS_MAX]; /* NUMA nodes of their CPUs, -1 = unknown */
 	uint64_t watch_due_us;
+	struct sl_elephants elephants;
 	uint16_t port_count, transport_count;
 	bool started;
 	struct sl_reclaim reclaim;
@@ -88,6 +116,12 @@ unsigned sl_reclaim_run(struct sl_reclaim *r, unsigned budget);
 
 /* watch.c: each turn, cheap: names a worker that takes none. */
 void sl_workers_watch(struct sl_dataplane *dp);
+
+/* elephant.c */
+int sl_elephants_init(struct sl_elephants *e, const struct sl_session_view *view) SL_MUST_CHECK;
+void sl_elephants_fini(struct sl_elephants *e);
+/* Each turn, cheap: begins and ends the spreading of sessions. */
+void sl_elephants_watch(struct sl_dataplane *dp);
 
 /* port_life.c */
 /* The links as they are when the workers start. */

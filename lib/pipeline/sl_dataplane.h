@@ -46,6 +46,14 @@ struct sl_port_config {
 	unsigned route_count;
 };
 
+/* May the frames of one session be opened and sealed by several workers? sl_spread.h, elephant.c. */
+enum sl_elephant_mode {
+	SL_ELEPHANT_OFF,
+	SL_ELEPHANT_AUTO, /* those of a session that is most of what a loaded worker has, while another has room */
+	SL_ELEPHANT_ON,	  /* those of every session that is a quarter of what its worker has */
+	SL_ELEPHANT_BY_HAND, /* by sl_dataplane_spread() alone */
+};
+
 struct sl_dataplane_config {
 	uint16_t workers;	/* 1 .. 32; each needs an lcore that is not control's */
 	uint32_t mbufs;		/* per pool */
@@ -54,6 +62,7 @@ struct sl_dataplane_config {
 	uint32_t hop_cache_entries; /* per worker */
 	uint16_t burst;		/* frames a poll, 0 = 32, at most 64 */
 	const struct sl_aead_backend *aead;
+	enum sl_elephant_mode elephant;
 	bool mdns;		/* ports hear multicast DNS (sink.mdns), and open their multicast filter for it */
 	bool measure_cycles;	/* count TSC cycles: one read a poll and a queue, three a burst */
 	/*
@@ -180,6 +189,30 @@ struct sl_worker_stats {
 	uint64_t still_us; /* since its last turn, as control saw it; 0 unless stalled */
 	uint64_t stalls;
 };
+/* A peer whose sessions are spread. since_us: the clock of sl_dataplane_now_us(). */
+struct sl_elephant_info {
+	uint32_t peer_id;
+	uint16_t worker; /* the owner */
+	uint64_t since_us;
+	bool ending;
+};
+/* Fills at most size entries; returns how many. Control only. */
+unsigned sl_dataplane_elephants(const struct sl_dataplane *dp, struct sl_elephant_info *list, unsigned size);
+/* Spreads the frames of a peer's sessions over several workers, or ends that. 0, -ENOTSUP (off, or one worker), -ENOENT, -ENOSPC. */
+int sl_dataplane_spread(struct sl_dataplane *dp, uint32_t peer_id, bool on) SL_MUST_CHECK;
+
+/* What has gone through a worker's lane of spread sessions. Frames in it are counted when they leave. */
+struct sl_lane_stats {
+	bool in_use;
+	uint64_t frames, slots; /* a slot: up to 32 frames that go together */
+	uint64_t own_slots; /* of them sealed by the owner itself */
+	uint64_t wait_tsc;  /* from intake to leaving, summed over slots */
+	uint64_t order_tsc; /* the owner's for keeping order, with measure_cycles */
+	uint64_t stuck, full; /* slots given up, frames without room */
+};
+/* False when there is no such mode. */
+bool sl_dataplane_lane_stats(const struct sl_dataplane *dp, uint16_t worker, struct sl_lane_stats *stats);
+
 /* How many workers stand still, as of the last sl_dataplane_poll(). */
 uint16_t sl_dataplane_workers_stalled(const struct sl_dataplane *dp);
 uint16_t sl_dataplane_workers(const struct sl_dataplane *dp);

@@ -138,42 +138,62 @@ sl_stage_session(const struct sl_worker *w, struct sl_burst *b)
 }
 
 /*
- * Before anything is spent on the frame: DROP_UNKNOWN_INDEX; HANDOFF when the session is another worker's; DROP_REPLAY
- * (commit looks again after the tag has been checked). A UDP checksum tells nothing that the tag does not tell, except
- * for the source, so it is looked at where the source is news: DROP_UDP_CHECKSUM.
+ * Before anything is spent on a frame of a session of ours: DROP_REPLAY (commit looks again after the tag has been checked),
+ * DROP_UDP_CHECKSUM, or NONE. A UDP checksum tells nothing that the tag does not tell, except for the source, so it is looked at
+ * where the source is news.
+ */
+static inline uint8_t
+sl_frame_admit(struct sl_burst *b, uint32_t i, struct sl_session *s)
+{
+	uint8_t *fmp = b->fmp[i];
+	const uint64_t counter = sl_get64(fmp + 8);
+
+	b->moved[i] = sl_addr_hash(&b->in[i].from) != __atomic_load_n(&s->rx_addr_hash, __ATOMIC_RELAXED);
+	if (unlikely(b->moved[i] && b->in[i].checksum_due &&
+		!sl_parse_checksum_good(b->in[i].from.kind, fmp, b->fmp_len[i])))
+		return SL_DROP_UDP_CHECKSUM;
+	if (unlikely(!sl_replay_check(&s->replay, counter))) {
+		__atomic_store_n(&s->replays, s->replays + 1, __ATOMIC_RELAXED);
+		return SL_DROP_REPLAY;
+	}
+	b->counter[i] = counter;
+	return SL_VERDICT_NONE;
+}
+
+/*
+ * DROP_UNKNOWN_INDEX; HANDOFF when the session is another worker's; SPREAD when it is one whose frames several workers open
+ * (sl_spread.h); the verdicts of sl_frame_admit().
  */
 static inline void
-sl_stage_admit(const struct sl_worker *w, struct sl_burst *b)
+sl_stage_admit(struct sl_worker *w, struct sl_burst *b)
 {
 	uint32_t live = 0;
 
 	SL_BURST_EACH(b, k, i) {
 		struct sl_session *s = b->rx[i];
-		uint8_t *fmp = b->fmp[i];
-		const uint64_t counter = sl_get64(fmp + 8);
+		uint8_t *fmp = b->fmp[i], v;
+		uint16_t owner;
 
 		if (unlikely(s == NULL || s->rx_index != sl_get32(fmp + 4))) {
 			b->verdict[i] = SL_DROP_UNKNOWN_INDEX;
 			continue;
 		}
-		if (unlikely(s->owner != w->id)) {
-			b->verdict[i] = sl_frame_note(b, i, SL_FRAME_SESSION, fmp, b->fmp_len[i], SL_HANDOFF);
+		owner = __atomic_load_n(&s->owner, __ATOMIC_RELAXED);
+		if (unlikely(owner != w->id)) {
+			v = (owner & SL_OWNER_WORKER) == w->id ? sl_spread_take(w, b, i, s, owner) :
+				sl_frame_note(b, i, SL_FRAME_SESSION, fmp, b->fmp_len[i], SL_HANDOFF);
+			if (v != SL_VERDICT_NONE) {
+				b->verdict[i] = v;
+				continue;
+			}
+		}
+		v = sl_frame_admit(b, i, s);
+		if (unlikely(v != SL_VERDICT_NONE)) {
+			b->verdict[i] = v;
 			continue;
 		}
-		b->moved[i] = sl_addr_hash(&b->in[i].from) != __atomic_load_n(&s->rx_addr_hash, __ATOMIC_RELAXED);
-		if (unlikely(b->moved[i] && b->in[i].checksum_due &&
-			!sl_parse_checksum_good(b->in[i].from.kind, fmp, b->fmp_len[i]))) {
-			b->verdict[i] = SL_DROP_UDP_CHECKSUM;
-			continue;
-		}
-		if (unlikely(!sl_replay_check(&s->replay, counter))) {
-			b->verdict[i] = SL_DROP_REPLAY;
-			__atomic_store_n(&s->replays, s->replays + 1, __ATOMIC_RELAXED);
-			continue;
-		}
-		b->counter[i] = counter;
 		b->op[live] = (struct sl_aead_op){.text = fmp + SL_HEADER_BYTES, .aad = fmp, .key = s->rx_key,
-			.counter = counter, .text_len = b->fmp_len[i] - SL_ESTABLISHED_MIN_BYTES, .slot = i};
+			.counter = b->counter[i], .text_len = b->fmp_len[i] - SL_ESTABLISHED_MIN_BYTES, .slot = i};
 		b->live[live++] = (uint8_t)i;
 	}
 	b->live_count = live;

@@ -351,7 +351,7 @@ sl_finish_publish(struct sl_worker *w, const struct sl_burst *b)
 		SL_COUNT(w, verdicts[v], w->pending[v]);
 		w->pending[v] = 0;
 	}
-	SL_COUNT(w, rx, b->count);
+	SL_COUNT(w, rx, b->count - b->spread);
 	__atomic_store_n(&w->counters.seq, seq + 2, __ATOMIC_RELEASE);
 }
 
@@ -393,7 +393,7 @@ sl_finish_transmit(struct sl_worker *w, uint32_t port)
 /*
  * The only exit: every frame of the burst leaves here, once, by its verdict. FORWARD (those still live) to its port's
  * queue (what does not fit: DROP_TX_FULL), PUNT to control (DROP_PUNT_FULL), HANDOFF to the owner (DROP_HANDOFF_FULL); LOCAL and DROP_* are
- * freed. Counts all of it.
+ * freed. Counts all of it but SPREAD, which leaves by its lane and is counted then.
  */
 static inline void
 sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
@@ -421,11 +421,11 @@ sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
 
 			punts[r][punt_count[r]++] = m;
 		} else if (v == SL_HANDOFF) {
-			const uint32_t o = b->rx[i]->owner;
+			const uint32_t o = __atomic_load_n(&b->rx[i]->owner, __ATOMIC_RELAXED) & SL_OWNER_WORKER;
 
 			owners |= 1u << o;
 			w->handoff_frames[o][w->handoff_fill[o]++] = m;
-		} else {
+		} else if (likely(v != SL_VERDICT_SPREAD)) {
 			sl_finish_count(w, (enum sl_verdict)v, 1);
 			freed[freed_count++] = m;
 		}
@@ -455,6 +455,8 @@ sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
 	}
 	if (freed_count)
 		rte_pktmbuf_free_bulk(freed, freed_count);
+	if (unlikely(b->spread))
+		sl_spread_publish(w);
 	sl_finish_publish(w, b);
 	SL_COUNT(w, rx_bytes, b->rx_bytes);
 	if (b->port == SL_PORT_NONE)

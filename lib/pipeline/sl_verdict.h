@@ -52,7 +52,9 @@ extern "C" {
 	X(DROP_SEAL, "drop_seal", "the crypto device failed to seal it")                                               \
 	X(DROP_TX_FULL, "drop_tx_full", "transmit queue took no more")                                                 \
 	X(DROP_PUNT_FULL, "drop_punt_full", "ring to control is full")                                                 \
-	X(DROP_HANDOFF_FULL, "drop_handoff_full", "ring to the owner worker is full")
+	X(DROP_HANDOFF_FULL, "drop_handoff_full", "ring to the owner worker is full")                                  \
+	X(DROP_SPREAD_FULL, "drop_spread_full", "lane of a spread session is full")                                    \
+	X(DROP_SPREAD_STUCK, "drop_spread_stuck", "a worker stood still with frames of a spread session in hand")
 
 enum sl_verdict {
 #define SL_VERDICT_ENUM(id, name, what) SL_##id,

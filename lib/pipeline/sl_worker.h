@@ -14,6 +14,7 @@
 #include "sl_frame.h"
 #include "sl_parse.h"
 #include "sl_records.h"
+#include "sl_spread.h"
 
 #define SL_WORKERS_MAX 32u
 #define SL_RX_QUEUES_MAX 64u /* receive queues one worker polls */
@@ -83,13 +84,18 @@ struct sl_worker {
 	struct rte_ring *inject;
 	struct rte_ring *handoff_out[SL_WORKERS_MAX]; /* by owner; NULL for ourselves */
 	struct rte_ring *handoff_in[SL_WORKERS_MAX];  /* by sender */
+	struct sl_lane *lane; /* of our spread sessions; NULL: there is no such mode */
+	struct sl_lane *lane_of[SL_WORKERS_MAX]; /* everybody's */
 
 	/* Written by control while the worker runs. */
 	uint32_t stop __attribute__((aligned(SL_CACHE_LINE)));
+	uint32_t lanes; /* a bit a worker whose lane is in use */
 
 	/* The worker's own. */
 	struct sl_worker_counters counters __attribute__((aligned(SL_CACHE_LINE)));
 	struct sl_records events, learn;
+	struct sl_spread_held held[SL_SPREAD_HELD];
+	uint16_t held_count;
 	uint32_t idle_polls;
 	bool last_poll_busy;
 	uint64_t last_poll_tsc;
@@ -119,12 +125,13 @@ struct sl_worker_config {
 	int socket;
 	uint32_t ring_size, hop_cache_entries, idle_sleep_us;
 	bool measure_cycles;
+	bool spread; /* with a lane */
 	const struct sl_aead_backend *aead;
 	const struct sl_session_view *view;
 	const struct sl_fib_ref *fib;
 	struct rte_rcu_qsbr *qsbr;
 };
-/* NULL and errno. Handoff rings are connected by the caller. */
+/* NULL and errno. Handoff rings and lanes are connected by the caller. */
 struct sl_worker *sl_worker_create(const struct sl_worker_config *config) SL_MUST_CHECK;
 /* Frees what is in its rings too. The worker does not run any more. */
 void sl_worker_destroy(struct sl_worker *w);

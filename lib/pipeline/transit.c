@@ -8,7 +8,7 @@
  *									.. DROP_ETH_TYPE, DROP_FMP_*, DROP_NPT
  *	session		receiver index -> session
  *	admit		session, UDP checksum of a new source,		HANDOFF, DROP_UNKNOWN_INDEX, DROP_UDP_CHECKSUM,
- *			window, before the AEAD				DROP_REPLAY
+ *			window, before the AEAD				DROP_REPLAY, DROP_SPREAD_FULL
  *	open		one AEAD call: the tag, the first bytes		DROP_AUTH
  *	commit		window, measurements, events			DROP_REPLAY (twin in the burst), DROP_INNER_SHORT
  *	message		type of the link message			LOCAL (heartbeat), PUNT (message),
@@ -25,6 +25,9 @@
  * control's (dataplane.c frees it after its sink has seen it), one handed over the owner's, who brings it here again
  * from `resume` on. Nothing in here allocates memory, locks, calls the system, logs or divides; tests/eal holds it to that.
  * Frames in several buffers are joined in one (sl_join.h) before anything looks at them.
+ *
+ * A frame of a session that is spread over several workers goes from admit into a lane (sl_spread.h), and comes to finish from
+ * there: the same steps, by several workers, in the same order.
  */
 #include "sl_stage_out.h"
 
@@ -34,6 +37,7 @@ sl_transit(struct sl_worker *w, struct sl_burst *b)
 	b->begin_tsc = rte_rdtsc();
 	b->now_us = sl_tsc_to_us(w->us_per_tsc_q64, b->begin_tsc);
 	b->fib = __atomic_load_n(&w->fib->current, __ATOMIC_ACQUIRE);
+	b->spread = 0;
 
 	if (likely(b->port != SL_PORT_NONE))
 		sl_stage_classify(w, b);

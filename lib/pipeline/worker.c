@@ -89,6 +89,11 @@ sl_worker_create(const struct sl_worker_config *c)
 		if (w->handoff_in[from] == NULL)
 			goto fail;
 	}
+	if (c->spread && c->workers > 1) {
+		w->lane = sl_lane_create(c->workers, c->socket);
+		if (w->lane == NULL)
+			goto fail;
+	}
 	w->marks.peers = c->view->max_peers;
 	w->marks.of_peer = rte_zmalloc_socket("sl_marks", w->marks.peers * sizeof(*w->marks.of_peer), RTE_CACHE_LINE_SIZE,
 		c->socket);
@@ -113,6 +118,7 @@ sl_worker_destroy(struct sl_worker *w)
 	rte_free(w->events.data);
 	for (unsigned i = 0; i < SL_WORKERS_MAX; i++)
 		ring_destroy(w->handoff_in[i]);
+	sl_lane_destroy(w->lane);
 	ring_destroy(w->inject);
 	for (unsigned r = 0; r < SL_PUNT_RINGS; r++)
 		ring_destroy(w->punt[r]);
@@ -206,10 +212,16 @@ unsigned
 sl_worker_poll(struct sl_worker *w)
 {
 	const uint64_t begin = w->measure_cycles ? rte_rdtsc() : 0;
-	unsigned frames = poll_ports(w);
+	const uint32_t lanes = __atomic_load_n(&w->lanes, __ATOMIC_ACQUIRE);
+	unsigned frames = 0;
 
-	if (w->workers > 1)
-		frames += poll_handoffs(w);
+	if (likely(lanes == 0 || !sl_spread_holds(w))) {
+		frames = poll_ports(w);
+		if (w->workers > 1)
+			frames += poll_handoffs(w);
+	}
+	if (unlikely(lanes))
+		frames += sl_spread_turn(w, lanes, frames);
 	frames += poll_inject(w);
 
 	SL_COUNT(w, polls, 1);

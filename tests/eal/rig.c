@@ -221,7 +221,8 @@ parts_make(struct rig *r)
 		.workers = r->config.workers, .reclaim = reclaim, .reclaim_arg = r};
 	const struct sl_router_sink router_sink = {.arg = r, .send = router_send, .reclaim = reclaim};
 	const struct sl_dataplane_config dc = {.workers = r->config.workers, .mbufs = 4096, .ring_size = r->config.ring_size,
-		.aead = r->config.aead, .mbuf_data_size = r->config.data_size, .idle_sleep_us = r->config.idle_sleep_us, .measure_cycles = true};
+		.aead = r->config.aead, .mbuf_data_size = r->config.data_size, .idle_sleep_us = r->config.idle_sleep_us, .measure_cycles = true,
+		.elephant = r->config.elephant};
 	const struct sl_dataplane_sink sink = {r, on_handshake, on_message, on_datagram, on_learn, on_too_big,
 		on_first_frame, on_roamed, on_beacon, .traversal = on_traversal, .path_mtu = on_path_mtu};
 	struct sl_router_config rc;

@@ -40,6 +40,7 @@ struct rig_config {
 	uint32_t idle_sleep_us;
 	uint16_t mtu;		/* of the ports, IP; 0 = 1500 and the transports' usual ones */
 	uint16_t data_size;	/* of the ports' buffers; 0 = for the MTU */
+	enum sl_elephant_mode elephant;
 };
 
 /* The far end. */
