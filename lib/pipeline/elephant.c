@@ -310,14 +310,19 @@ static bool
 elephant_over(struct sl_dataplane *dp, struct sl_elephant *e)
 {
 	const struct sl_lane *l = dp->workers[e->worker]->lane;
+	uint32_t tail;
 
 	if (!e->ending && dp->view->peers[e->peer_id].generation == e->generation)
 		return false;
 	if (!e->ending)
 		elephant_end(dp, e);
-	/* Two polls: one that had begun before may have put frames into the lane. */
-	return polls_of(dp, e->worker) - e->end_polls >= 2 &&
-		__atomic_load_n(&l->head, __ATOMIC_ACQUIRE) == __atomic_load_n(&l->tail, __ATOMIC_ACQUIRE);
+	/*
+	 * Two polls: one that had begun before may have put frames into the lane. Then nothing comes into an empty one. tail is
+	 * read first: it never passes alloc, so that alloc, read later and equal to it, says that the lane was empty then. (head says
+	 * nothing: what is being filled lies behind it.)
+	 */
+	tail = __atomic_load_n(&l->tail, __ATOMIC_ACQUIRE);
+	return polls_of(dp, e->worker) - e->end_polls >= 2 && __atomic_load_n(&l->alloc, __ATOMIC_ACQUIRE) == tail;
 }
 
 static void

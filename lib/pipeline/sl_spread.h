@@ -116,7 +116,7 @@ struct sl_spread_counters {
 
 struct sl_lane {
 	/* The owner's. */
-	uint32_t alloc; /* next slot to fill; head .. alloc are being filled */
+	uint32_t alloc; /* next slot to fill; head .. alloc are being filled; control reads it */
 	uint32_t order; /* next in turn to be decided */
 	uint32_t tail;	/* next in turn to leave; control reads it */
 	uint32_t free_count, lost_count, slot_count;

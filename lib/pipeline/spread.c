@@ -63,7 +63,8 @@ slot_for(struct sl_worker *w, const struct sl_burst *b, const struct sl_session 
 	t->count = 0;
 	t->port = b->port;
 	t->begin_tsc = b->begin_tsc;
-	__atomic_store_n(&l->ring[l->alloc++ % SL_SPREAD_SLOTS], t, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->ring[l->alloc % SL_SPREAD_SLOTS], t, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->alloc, l->alloc + 1, __ATOMIC_RELEASE);
 	return t;
 }
 
@@ -431,6 +432,15 @@ slot_free(struct sl_lane *l, struct sl_spread_slot *t)
 	l->free[l->free_count++] = t;
 }
 
+/* How long it has been in hand, or waits. Another CPU's clock may be a little ahead of ours. */
+static uint64_t
+slot_age(const struct sl_spread_slot *t)
+{
+	const int64_t age = (int64_t)(rte_rdtsc() - __atomic_load_n(&t->hand_tsc, __ATOMIC_RELAXED));
+
+	return age > 0 ? (uint64_t)age : 0;
+}
+
 /* Has somebody had it in hand for too long? It is then nobody's turn any more; who has it frees the frames. */
 static bool
 slot_give_up(struct sl_worker *w, struct sl_spread_slot *t, uint32_t pos)
@@ -440,7 +450,7 @@ slot_give_up(struct sl_worker *w, struct sl_spread_slot *t, uint32_t pos)
 	struct sl_burst *b = &w->in_hand;
 
 	if (likely((word != SL_SLOT_WORD(pos, SL_SLOT_OPENING) && word != SL_SLOT_WORD(pos, SL_SLOT_SEALING)) ||
-		rte_rdtsc() - __atomic_load_n(&t->hand_tsc, __ATOMIC_RELAXED) < l->stuck_tsc))
+		slot_age(t) < l->stuck_tsc))
 		return false;
 	if (!word_step(t, pos, (enum sl_slot_state)(word & 7), SL_SLOT_ABANDONED))
 		return false;
@@ -650,7 +660,7 @@ lane_own_work(struct sl_worker *w, bool idle)
 
 		/* Decided, and who opened it does not come for it. */
 		if (t && word_of(t) == SL_SLOT_WORD(l->tail, SL_SLOT_READY) &&
-			(idle || rte_rdtsc() - __atomic_load_n(&t->hand_tsc, __ATOMIC_RELAXED) > l->late_tsc))
+			(idle || slot_age(t) > l->late_tsc))
 			frames += slot_seal_one(w, t, l->tail);
 	}
 	return frames + lane_restore(w);
