@@ -12,6 +12,8 @@
  *	the AEAD, two threads	half each, at once: what these two CPUs can add at all, whatever the pipeline
  *	direct, handed over	frames received by their owner, and by the other worker: the difference is a hand-over,
  *				once with both workers on one thread and once on two (cycles that the workers count)
+ *	elephant		frames of one session in one queue, its worker alone, and with the other one's help (sl_spread.h): time
+ *				by the clock until the last has left
  * Times are those on the CPU, so that a busy machine distorts them less; both threads begin together.
  *
  * Usage: scale [-j] [--rounds N] [--size BYTES] [--aead NAME]
@@ -29,7 +31,7 @@
 #define HANDED 256u  /* of a hand-over round: fewer than the ring between workers holds */
 #define LIMIT 1.85
 
-enum job { JOB_POLL, JOB_FUSED, JOB_TAKE_OVER, JOB_QUIT };
+enum job { JOB_POLL, JOB_FUSED, JOB_TAKE_OVER, JOB_HELP, JOB_QUIT };
 
 /* A thread's part of a round. */
 struct part {
@@ -45,6 +47,10 @@ struct bench {
 	const struct sl_aead_backend *aead;
 	struct rte_mempool *pool;
 	struct relay one, two, hand; /* 1 worker 2 ports, 2 workers 2 ports, 2 workers 1 port */
+	struct relay alone, helped;  /* 2 workers 1 port; of the second the elephant's session is spread */
+	struct relay *with;	     /* of JOB_HELP: one of these */
+	uint32_t over;		     /* atomic: it has had them all */
+	struct relay_frames elephant;
 	struct part part[2];
 	struct relay_frames handed;
 	unsigned apart; /* rounds of two in which they did not overlap at all */
@@ -124,6 +130,16 @@ take_over(struct bench *b)
 	meet(b, &b->done);
 }
 
+/* The other worker, with nothing of its own to do, until the first has had all frames of the elephant. */
+static void
+help(struct bench *b)
+{
+	meet(b, &b->ready);
+	while (!__atomic_load_n(&b->over, __ATOMIC_ACQUIRE))
+		sl_worker_poll(b->with->dp->workers[1]);
+	meet(b, &b->done);
+}
+
 static int
 second_thread(void *arg)
 {
@@ -136,6 +152,8 @@ second_thread(void *arg)
 			return 0;
 		if (b->job == JOB_TAKE_OVER)
 			take_over(b);
+		else if (b->job == JOB_HELP)
+			help(b);
 		else
 			part_run(b, 1, b->job);
 	}
@@ -241,8 +259,33 @@ round_hand_across(struct bench *b, uint16_t owner)
 	return good ? (double)(transit_tsc(r) - before) * 1e9 / (double)rte_get_tsc_hz() / HANDED : -1;
 }
 
-enum figure { ONE, TWO, FUSED_ONE, FUSED_TWO, DIRECT, HANDED_OVER, DIRECT_ACROSS, HANDED_ACROSS, FIGURES };
-enum ratio { SPEEDUP = FIGURES, BOUND, OF_BOUND, COST, COST_ACROSS, ALL };
+/* One session's frames, in one queue, two workers. */
+static double
+round_elephant(struct bench *b, struct relay *r)
+{
+	struct sl_worker *w = r->dp->workers[0];
+	const uint64_t before = w->counters.verdicts[SL_FORWARD];
+	uint64_t begin, end;
+
+	relay_frames_make(&b->elephant, r, b->pool, 0, b->size, false);
+	if (!inject(r, 0, &b->elephant))
+		return -1;
+	b->with = r;
+	b->over = 0;
+	job_begin(b, JOB_HELP);
+	meet(b, &b->ready);
+	begin = rte_rdtsc_precise();
+	for (unsigned i = 0; i < 10000000 && w->counters.verdicts[SL_FORWARD] - before < FRAMES; i++)
+		sl_worker_poll(w);
+	end = rte_rdtsc_precise();
+	__atomic_store_n(&b->over, 1, __ATOMIC_RELEASE);
+	meet(b, &b->done);
+	return relay_drain(r, 0) == FRAMES ? (double)(end - begin) * 1e9 / (double)rte_get_tsc_hz() / FRAMES : -1;
+}
+
+enum figure { ONE, TWO, FUSED_ONE, FUSED_TWO, DIRECT, HANDED_OVER, DIRECT_ACROSS, HANDED_ACROSS, ELEPHANT_ALONE, ELEPHANT_HELPED,
+	FIGURES };
+enum ratio { SPEEDUP = FIGURES, BOUND, OF_BOUND, COST, COST_ACROSS, ELEPHANT_GAIN, ALL };
 
 static double
 measure(void *arg, unsigned f)
@@ -264,8 +307,12 @@ measure(void *arg, unsigned f)
 		return round_hand(b, 1);
 	case DIRECT_ACROSS:
 		return round_hand_across(b, 0);
-	default:
+	case HANDED_ACROSS:
 		return round_hand_across(b, 1);
+	case ELEPHANT_ALONE:
+		return round_elephant(b, &b->alone);
+	default:
+		return round_elephant(b, &b->helped);
 	}
 }
 
@@ -277,14 +324,15 @@ derive(double *x)
 	x[OF_BOUND] = x[SPEEDUP] / x[BOUND];
 	x[COST] = x[HANDED_OVER] - x[DIRECT];
 	x[COST_ACROSS] = x[HANDED_ACROSS] - x[DIRECT_ACROSS];
+	x[ELEPHANT_GAIN] = x[ELEPHANT_ALONE] / x[ELEPHANT_HELPED];
 }
 
 static int
 run(struct bench *b, unsigned size, bool first)
 {
 	static const char *const names[] = {"one_worker_ns", "two_workers_ns", "aead_one_thread_ns", "aead_two_threads_ns",
-		"direct_ns", "handed_over_ns", "direct_across_ns", "handed_across_ns", "speedup", "aead_speedup",
-		"speedup_of_bound", "handover_ns", "handover_across_ns"};
+		"direct_ns", "handed_over_ns", "direct_across_ns", "handed_across_ns", "elephant_alone_ns", "elephant_helped_ns", "speedup", "aead_speedup",
+		"speedup_of_bound", "handover_ns", "handover_across_ns", "elephant_gain"};
 	double *v[ALL], best[ALL], median[ALL];
 	bool met;
 	int lost;
@@ -322,15 +370,18 @@ run(struct bench *b, unsigned size, bool first)
 static int
 bench_make(struct bench *b)
 {
-	b->one.aead = b->two.aead = b->hand.aead = b->aead;
+	b->one.aead = b->two.aead = b->hand.aead = b->alone.aead = b->helped.aead = b->aead;
+	b->alone.by_hand = b->helped.by_hand = true;
 	b->pool = sl_pool_create("bench", 0, 8191, 2048 + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
 	if (!b->pool || relay_make(&b->one, "one", SL_ADDR_UDP4, 1, 2) != 0 || relay_make(&b->two, "two", SL_ADDR_UDP4, 2, 2) != 0 ||
-		relay_make(&b->hand, "hand", SL_ADDR_UDP4, 2, 1) != 0)
+		relay_make(&b->hand, "hand", SL_ADDR_UDP4, 2, 1) != 0 || relay_make(&b->alone, "alone", SL_ADDR_UDP4, 2, 1) != 0 ||
+		relay_make(&b->helped, "help", SL_ADDR_UDP4, 2, 1) != 0 || sl_dataplane_spread(b->helped.dp, 0, true) != 0)
 		return -1;
+	b->elephant.from = 1;
 	for (unsigned w = 0; w < 2; w++)
 		b->hand.dp->workers[w]->measure_cycles = true;
 	return relay_frames_init(&b->part[0].frames, FRAMES) || relay_frames_init(&b->part[1].frames, FRAMES) ||
-		relay_frames_init(&b->handed, HANDED) ? -1 : 0;
+		relay_frames_init(&b->handed, HANDED) || relay_frames_init(&b->elephant, FRAMES) ? -1 : 0;
 }
 
 int
@@ -341,6 +392,7 @@ main(int argc, char **argv)
 	static const unsigned sizes[] = {64, 1400};
 	struct bench *b = &bench;
 	const char *aead = "auto";
+	unsigned only;
 	int c, bad = 0;
 
 	b->rounds = 201;
@@ -365,7 +417,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "scale: needs two CPUs\n");
 		return 2;
 	}
-	if (bench_eal_init_lcores(512, "0@0,1@1") != 0 || bench_make(b) != 0 ||
+	if (bench_eal_init_lcores(768, "0@0,1@1") != 0 || bench_make(b) != 0 ||
 		rte_eal_remote_launch(second_thread, b, rte_get_next_lcore(-1, 1, 0)) != 0) {
 		fprintf(stderr, "scale: cannot be set up: %s\n", strerror(errno));
 		return 2;
@@ -376,8 +428,9 @@ main(int argc, char **argv)
 	else
 		printf("%s over udp4, %u sessions, burst %u, %u rounds of %u frames a worker; ns a frame\n", b->aead->name,
 			RELAY_PEERS, RELAY_BURST, b->rounds, FRAMES);
-	for (unsigned i = 0; i < (b->size ? 1 : RTE_DIM(sizes)); i++)
-		bad |= run(b, b->size ? b->size : sizes[i], i == 0);
+	only = b->size; /* run() sets it */
+	for (unsigned i = 0; i < (only ? 1 : RTE_DIM(sizes)); i++)
+		bad |= run(b, only ? only : sizes[i], i == 0);
 	if (b->json)
 		printf("],\"met\":%s}\n", bad ? "false" : "true");
 	job_begin(b, JOB_QUIT);

@@ -114,6 +114,35 @@ cell_cycles(struct sl_table *t, const json_t *w, const char *key)
 	sl_table_cell(t, has(w, key) ? "%.0f" : "-", real(w, key));
 }
 
+/* Peers whose frames several workers open and seal, and what their owner's lane does. */
+static void
+print_spread(FILE *out, const json_t *d, const struct sl_page_options *opt)
+{
+	static const char *const heads[] = {"SPREAD PEER", ">WORKER", ">SINCE", ">FRAMES", ">BY OTHERS", ">WAIT us", ">STUCK", ">FULL", NULL};
+	struct sl_table *t = sl_table_new(heads);
+	char age[SL_SHORT_SIZE], key[80];
+	const json_t *p;
+	size_t i;
+
+	json_array_foreach(json_object_get(d, "spread"), i, p)
+	{
+		const json_t *w = json_array_get(json_object_get(d, "workers"), (size_t)number(p, "worker"));
+		const json_t *lane = json_object_get(w, "lane");
+		const double slots = (double)number(lane, "slots");
+
+		sl_table_cell(t, "%s", shorten(key, text(p, "npub"), opt));
+		cell_count(t, p, "worker");
+		sl_table_cell(t, "%s%s", sl_short_age(age, real(p, "secs")), flag(p, "ending") ? ", ending" : "");
+		cell_count(t, lane, "frames");
+		sl_table_cell(t, slots > 0 ? "%.0f%%" : "-", 100 * (slots - (double)number(lane, "own_slots")) / (slots > 0 ? slots : 1));
+		sl_table_cell(t, has(lane, "wait_us") ? "%.1f" : "-", real(lane, "wait_us"));
+		cell_count(t, lane, "stuck");
+		cell_count(t, lane, "full");
+	}
+	fputc('\n', out);
+	sl_table_print(t, out, "");
+}
+
 void
 sl_page_workers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
@@ -168,6 +197,8 @@ sl_page_workers(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		cell_list(t, json_object_get(w, "polls_queues"));
 	}
 	sl_table_print(t, out, "");
+	if (json_array_size(json_object_get(d, "spread")))
+		print_spread(out, d, opt);
 }
 
 void

@@ -228,6 +228,7 @@ struct sl_config {
 		char aead[SL_CONF_AEAD_SIZE];
 		char aead_device[SL_CONF_TEXT_SIZE];
 		uint16_t burst;
+		uint8_t elephant; /* enum sl_elephant_mode, but for by hand */
 		uint32_t hop_cache, ring_size, sessions, idle_sleep_us;
 		bool measure_cycles;
 		char profiles_dir[SL_CONF_TEXT_SIZE];

@@ -8,6 +8,7 @@ static const char *const log_levels[] = {"trace", "debug", "info", "warn", "erro
 static const char *const mmp_modes[] = {"full", "lightweight", "minimal", NULL};
 static const char *const policies[] = {"auto_connect", "on_demand", "manual", NULL};
 static const char *const advert_policies[] = {"disabled", "configured_only", "open", NULL};
+static const char *const elephant_modes[] = {"off", "auto", "on", NULL}; /* enum sl_elephant_mode */
 static const char *const huge_choices[] = {"auto", "yes", "no", NULL};
 
 /* clang-format off */
@@ -321,6 +322,9 @@ const struct sl_key sl_keys[] = {
 	TEXT("dataplane.aead_device", ROOT, 0, C(dataplane.aead_device), "crypto_aesni_mb0",
 		"DPDK crypto device of aead: cryptodev, by name or devargs."),
 	UINT("dataplane.burst", ROOT, C(dataplane.burst), 1, 64, "32", "frames", "Frames a poll."),
+	ENUM("dataplane.elephant", ROOT, C(dataplane.elephant), elephant_modes, "auto",
+		"Workers open and seal one session's frames together: auto = one that is most of what a loaded worker has, while another has room; "
+		"on = each that is a quarter."),
 	UINT("dataplane.hop_cache", ROOT, C(dataplane.hop_cache), 64, 16777216, "65536", "entries",
 		"Destinations a worker remembers the next hop of."),
 	UINT("dataplane.rings.to_control", ROOT, C(dataplane.ring_size), 64, 65536, "4096", "entries",

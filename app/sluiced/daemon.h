@@ -131,6 +131,8 @@ void sl_sinks_reclaim(void *arg, void (*fn)(void *fn_arg, void *obj), void *fn_a
 int sl_port_events_init(struct sl_daemon *d) SL_MUST_CHECK;
 /* A peer that the router knows now (xonly), or not any more (NULL). */
 void sl_port_events_peer(struct sl_daemon *d, uint32_t peer_id, const uint8_t *xonly, uint16_t mtu);
+/* The key of the peer in a row of the session table, as of its latest link; zeros before. */
+const uint8_t *sl_port_events_key(const struct sl_daemon *d, uint32_t peer_id);
 /* It can be reached after all. */
 void sl_port_events_join(struct sl_daemon *d, uint32_t peer_id);
 void sl_port_events_link(struct sl_daemon *d, uint16_t port, bool up);

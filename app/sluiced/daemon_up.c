@@ -386,6 +386,7 @@ make_dataplane(struct sl_daemon *d)
 		.ring_size = c->dataplane.ring_size,
 		.hop_cache_entries = c->dataplane.hop_cache,
 		.burst = c->dataplane.burst,
+		.elephant = (enum sl_elephant_mode)c->dataplane.elephant,
 		.aead = d->aead,
 		.measure_cycles = c->dataplane.measure_cycles,
 		.idle_sleep_us = c->dataplane.idle_sleep_us,

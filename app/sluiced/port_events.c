@@ -32,6 +32,12 @@ sl_port_events_peer(struct sl_daemon *d, uint32_t peer_id, const uint8_t *xonly,
 		memcpy(c->xonly, xonly, SL_XONLY_BYTES);
 }
 
+const uint8_t *
+sl_port_events_key(const struct sl_daemon *d, uint32_t peer_id)
+{
+	return d->cuts[peer_id].xonly;
+}
+
 static void
 cut(struct sl_daemon *d, uint32_t peer_id)
 {

@@ -143,6 +143,51 @@ worker_queues(const struct sl_daemon *d, uint16_t worker)
 	return list;
 }
 
+/* What goes through the worker's lane of spread sessions, null where there is no such mode. */
+static json_t *
+json_lane(const struct sl_daemon *d, uint16_t worker)
+{
+	struct sl_lane_stats s;
+	json_t *o;
+
+	if (!sl_dataplane_lane_stats(d->dp, worker, &s))
+		return json_null();
+	o = json_object();
+	json_object_set_new(o, "in_use", json_boolean(s.in_use));
+	set_u64(o, "frames", s.frames);
+	set_u64(o, "slots", s.slots);
+	set_u64(o, "own_slots", s.own_slots);
+	json_object_set_new(o, "wait_us",
+		s.slots ? json_real((double)s.wait_tsc / (double)s.slots * 1e6 / (double)rte_get_tsc_hz()) : json_null());
+	json_object_set_new(o, "order_cycles_per_packet",
+		s.frames && s.order_tsc ? json_real((double)s.order_tsc / (double)s.frames) : json_null());
+	set_u64(o, "stuck", s.stuck);
+	set_u64(o, "full", s.full);
+	return o;
+}
+
+/* Peers whose frames several workers open and seal. */
+static json_t *
+json_elephants(const struct sl_daemon *d)
+{
+	struct sl_elephant_info info[32];
+	const unsigned n = sl_dataplane_elephants(d->dp, info, RTE_DIM(info));
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < n; i++) {
+		char npub[SL_NPUB_SIZE];
+		json_t *o = json_object();
+
+		sl_npub_format(npub, sl_port_events_key(d, info[i].peer_id));
+		json_object_set_new(o, "npub", json_string(npub));
+		set_u64(o, "worker", info[i].worker);
+		json_object_set_new(o, "secs", json_real(sl_age_s(d, info[i].since_us)));
+		json_object_set_new(o, "ending", json_boolean(info[i].ending));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
 json_t *
 sl_show_workers(struct sl_daemon *d, const json_t *params)
 {
@@ -193,12 +238,14 @@ sl_show_workers(struct sl_daemon *d, const json_t *params)
 			s.busy_polls ? json_real((double)s.rx / (double)s.busy_polls)
 				     : json_null());
 		set_u64(o, "joined", s.joined);
+		json_object_set_new(o, "lane", json_lane(d, i));
 		set_u64(o, "punt_ring_full", s.punt_ring_full);
 		set_u64(o, "event_ring_full", s.event_ring_full);
 		set_u64(o, "learn_ring_full", s.learn_ring_full);
 		json_array_append_new(list, o);
 	}
 	json_object_set_new(answer, "workers", list);
+	json_object_set_new(answer, "spread", json_elephants(d));
 	set_u64(answer, "tsc_hz", rte_get_tsc_hz());
 	return answer;
 }

@@ -103,7 +103,8 @@ relay_make(struct relay *r, const char *name, uint8_t link, uint16_t workers, ui
 	const struct sl_router_sink router_sink = {.send = no_send};
 	const struct sl_dataplane_sink nobody = {NULL};
 	const struct sl_dataplane_config dc = {.workers = workers, .mbufs = 2048, .burst = RELAY_BURST, .aead = r->aead,
-		.mbuf_data_size = r->jumbo ? 2048 : 0};
+		.mbuf_data_size = r->jumbo ? 2048 : 0,
+		.elephant = r->by_hand ? SL_ELEPHANT_BY_HAND : SL_ELEPHANT_OFF};
 	struct sl_router_config rc;
 
 	snprintf(r->name, sizeof(r->name), "%s", name);
@@ -201,7 +202,7 @@ relay_frames_make(struct relay_frames *f, struct relay *r, struct rte_mempool *p
 		abort();
 	for (unsigned i = 0; i < f->count; i++) {
 		/* Two peers, never one: a datagram does not go back to where it came from. */
-		const uint32_t at = below(f, RELAY_PEERS / shares) * shares + share;
+		const uint32_t at = f->from ? f->from - 1 : below(f, RELAY_PEERS / shares) * shares + share;
 		struct relay_peer *from = &r->peers[at], *to = &r->peers[(at + 1 + below(f, RELAY_PEERS - 1)) % RELAY_PEERS];
 		uint8_t *data = (uint8_t *)rte_pktmbuf_append(f->mbuf[i], (uint16_t)(hdr + fmp_len)), *fmp = data + hdr;
 

@@ -29,6 +29,7 @@ struct relay {
 	char name[16];
 	uint8_t link; /* enum sl_addr_kind */
 	uint16_t workers, ports;
+	bool by_hand; /* sessions may be spread by sl_dataplane_spread(): set before relay_make() */
 	bool jumbo; /* MTU 9,000, and buffers of 2,048 bytes at the ports: set before relay_make() */
 	uint32_t out_entries; /* of a port's transmit ring for a worker; 0 = 4096 */
 	const struct sl_dataplane_sink *sink; /* NULL = nobody listens */
@@ -48,6 +49,7 @@ int relay_make(struct relay *r, const char *name, uint8_t link, uint16_t workers
 /* The frames of a round, and what the AEAD does with each: places in open[] change when they are opened. */
 struct relay_frames {
 	unsigned count; /* a multiple of RELAY_BURST */
+	unsigned from; /* 0: from any peer of the share, else all from peer number from - 1 */
 	unsigned message_every; /* each so-manieth is a link message for control instead of a datagram; 0 = none */
 	uint64_t random;
 	struct rte_mbuf **mbuf;

@@ -10,7 +10,7 @@ SL_TEST(verdicts, all_reached)
 	if (rows_kinds != 3 || limits_run != 8)
 		SL_SKIP("not all cases have run");
 	for (unsigned v = 0; v < SL_VERDICT_COUNT; v++)
-		SL_EXPECT_MSG(rows_reached[v], "%s was never reached", sl_verdict_name((enum sl_verdict)v));
+		SL_EXPECT_MSG(rows_reached[v] || v == SL_DROP_SPREAD_FULL || v == SL_DROP_SPREAD_STUCK /* test_spread.c */, "%s was never reached", sl_verdict_name((enum sl_verdict)v));
 }
 
 static void

@@ -136,7 +136,6 @@ def environment(program, gtest_filter, xml_path):
     env.setdefault("SLUICE_ROOT", ROOT)
     env.setdefault("ASAN_OPTIONS", "abort_on_error=0:detect_stack_use_after_return=1")
     env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1")
-    env.setdefault("TSAN_OPTIONS", "history_size=7:suppressions=" + os.path.join(ROOT, "tests", "eal", "tsan.supp"))
     if gtest_filter:
         env["GTEST_FILTER"] = gtest_filter
     if "XDG_RUNTIME_DIR" not in env and os.geteuid() != 0:
