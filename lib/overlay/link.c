@@ -153,7 +153,7 @@ sl_links_destroy(struct sl_links *l)
 	free(l->frame);
 	free(l->answered);
 	sl_admission_fini(l);
-	free(l->due);
+	sl_due_fini(&l->due);
 	free(l->attempt_of_slot);
 	free(l->free_ids);
 	free(l->peer_of_id);
@@ -206,18 +206,21 @@ peer_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 uint64_t
 sl_links_tick(struct sl_links *l, uint64_t now_us)
 {
+	struct sl_due_node *first;
 	uint64_t next, dials;
 
 	l->now_us = now_us;
 	l->work_us = SL_TURN_TIMERS_US;
-	for (unsigned n = 0; n < SL_PEERS_PER_TURN && l->work_us > 0 && l->due_count &&
-			     l->due[0]->due_us <= now_us;
-		n++) {
+	for (unsigned n = 0; n < SL_PEERS_PER_TURN && l->work_us > 0; n++) {
+		first = sl_due_first(&l->due);
+		if (!first || first->us > now_us)
+			break;
 		l->work_us -= SL_COST_PEER_US;
-		peer_run(l, l->due[0], now_us);
+		peer_run(l, sl_due_of(first, struct peer, due), now_us);
 	}
 	dials = sl_dial_queue_run(l, now_us);
-	next = l->due_count ? l->due[0]->due_us : now_us + SL_BEAT_US;
+	first = sl_due_first(&l->due);
+	next = first ? first->us : now_us + SL_BEAT_US;
 	if (dials < next)
 		next = dials;
 	return next < now_us ? now_us : next;

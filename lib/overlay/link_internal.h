@@ -6,7 +6,7 @@
  * link_tables.h, look-ups and pools; link_admission.h, budgets of msg1.
  *
  *	link.c            create, destroy, tick, what the operator sees
- *	link_tables.c     look-ups (by key, by address), the order of due times, pools of records
+ *	link_tables.c     look-ups (by key, by address), pools of records; due.c: the order of due times
  *	waiting.c         messages of ours that wait for a key
  *	link_frame.c      frames: sealing, opening, handing messages out
  *	peer.c            peer records: made, configured, up, down, given back
@@ -30,6 +30,7 @@
  *	           displaces a session that works: msg1 proves no freshness (link layer facts, 7.5,
  *	           9.5).
  */
+#include "due.h"
 #include "link_admission.h"
 #include "link_limits.h"
 #include "link_tables.h"
@@ -103,8 +104,7 @@ struct peer {
 	struct addr_ref where; /* current address while up */
 
 	/* Times, monotonic us; 0 = not set. */
-	uint64_t due_us;
-	uint32_t due_pos; /* in links->due, UINT32_MAX = not filed */
+	struct sl_due_node due; /* in links->due */
 	uint64_t beat_us, heartbeat_us, sender_report_us, receiver_report_us;
 	uint64_t up_since_us, rekey_at_us, damped_until_us, doubt_us;
 	uint64_t lost_us; /* when a link of this process life died of silence or was ended by us, maybe
@@ -165,8 +165,7 @@ struct sl_links {
 	uint32_t free_head, free_count;
 	struct attempt **attempt_of_slot; /* table slot of the reserved index -> attempt */
 
-	struct peer **due; /* binary heap by due_us */
-	uint32_t due_count, due_size;
+	struct sl_due due; /* of peers */
 
 	struct pool peer_pool, attempt_pool;
 	struct sl_bucket established, retries, early;

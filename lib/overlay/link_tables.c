@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Look-ups, due times and records of the link state machines: nothing here scans all peers. */
+/* Look-ups and records of the link state machines: nothing here scans all peers. */
 #include "link_internal.h"
 
 #include <errno.h>
@@ -189,94 +189,4 @@ struct addr_ref *
 sl_addr_ref_next(struct addr_ref *r)
 {
 	return same_address(sl_map_next(&r->node), &r->addr);
-}
-
-/* --- due times: a binary heap of peers --- */
-
-static void
-heap_set(struct sl_links *l, uint32_t pos, struct peer *p)
-{
-	l->due[pos] = p;
-	p->due_pos = pos;
-}
-
-static void
-heap_up(struct sl_links *l, uint32_t pos)
-{
-	struct peer *p = l->due[pos];
-
-	while (pos && l->due[(pos - 1) / 2]->due_us > p->due_us) {
-		heap_set(l, pos, l->due[(pos - 1) / 2]);
-		pos = (pos - 1) / 2;
-	}
-	heap_set(l, pos, p);
-}
-
-static void
-heap_down(struct sl_links *l, uint32_t pos)
-{
-	struct peer *p = l->due[pos];
-
-	for (;;) {
-		uint32_t child = pos * 2 + 1;
-
-		if (child >= l->due_count)
-			break;
-		if (child + 1 < l->due_count && l->due[child + 1]->due_us < l->due[child]->due_us)
-			child++;
-		if (l->due[child]->due_us >= p->due_us)
-			break;
-		heap_set(l, pos, l->due[child]);
-		pos = child;
-	}
-	heap_set(l, pos, p);
-}
-
-void
-sl_due_remove(struct sl_links *l, struct peer *p)
-{
-	uint32_t pos = p->due_pos;
-	struct peer *last;
-
-	if (pos == UINT32_MAX)
-		return;
-	p->due_pos = UINT32_MAX;
-	last = l->due[--l->due_count];
-	if (last == p)
-		return;
-	heap_set(l, pos, last);
-	heap_up(l, pos);
-	heap_down(l, last->due_pos);
-}
-
-int
-sl_due_reserve(struct sl_links *l, uint32_t peers)
-{
-	uint32_t size = l->due_size ? l->due_size : 64;
-	struct peer **due;
-
-	if (peers <= l->due_size)
-		return 0;
-	while (size < peers)
-		size *= 2;
-	due = realloc(l->due, size * sizeof(*due));
-	if (!due)
-		return -ENOMEM;
-	l->due = due;
-	l->due_size = size;
-	return 0;
-}
-
-void
-sl_due_file(struct sl_links *l, struct peer *p, uint64_t due_us)
-{
-	if (due_us == UINT64_MAX) {
-		sl_due_remove(l, p);
-		return;
-	}
-	p->due_us = due_us;
-	if (p->due_pos == UINT32_MAX)
-		heap_set(l, l->due_count++, p);
-	heap_up(l, p->due_pos);
-	heap_down(l, p->due_pos);
 }

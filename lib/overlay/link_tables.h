@@ -48,10 +48,6 @@ struct addr_ref {
 };
 
 uint64_t sl_links_hash_addr16(const struct sl_links *l, const struct sl_node_addr *a);
-/* Room for so many peers, so that filing one cannot fail. */
-int sl_due_reserve(struct sl_links *l, uint32_t peers);
-void sl_due_file(struct sl_links *l, struct peer *p, uint64_t due_us); /* UINT64_MAX takes it out */
-void sl_due_remove(struct sl_links *l, struct peer *p);
 void sl_addr_ref_file(
 	struct sl_links *l, struct addr_ref *r, struct peer *p, const struct sl_addr *addr);
 void sl_addr_ref_remove(struct sl_links *l, struct addr_ref *r);

@@ -25,7 +25,7 @@ sl_peer_create(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], uint64_t
 {
 	struct peer *p;
 
-	if (sl_due_reserve(l, l->peer_count + 1) < 0)
+	if (sl_due_reserve(&l->due, l->peer_count + 1) < 0)
 		goto no_memory;
 	p = sl_pool_get(&l->peer_pool);
 	if (!p)
@@ -37,7 +37,7 @@ sl_peer_create(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], uint64_t
 	}
 	p->id = SL_PEER_NONE;
 	p->owner = (uint16_t)(l->next_owner++ % l->view->workers);
-	p->due_pos = UINT32_MAX;
+	p->due.pos = SL_DUE_NONE;
 	p->dial_queued = -1;
 	p->early_limit = p->early_credit = SL_EARLY_COPIES;
 	sl_mmp_metrics_init(&p->metrics);
@@ -287,7 +287,7 @@ sl_pending_evict(struct sl_links *l, const struct peer *p)
 static void
 peer_free(struct sl_links *l, struct peer *p)
 {
-	sl_due_remove(l, p);
+	sl_due_remove(&l->due, &p->due);
 	sl_addr_ref_remove(l, &p->where);
 	sl_map_remove(&l->peers, &p->by_addr);
 	if (p->prev_all)
@@ -329,5 +329,5 @@ sl_peer_settle(struct sl_links *l, struct peer *p)
 	sl_dial_queue_update(l, p);
 	if (p->dial_us && !p->up && p->dial_queued < 0)
 		due = least(due, p->dial_us);
-	sl_due_file(l, p, due);
+	sl_due_file(&l->due, &p->due, due);
 }

@@ -11,14 +11,14 @@ SL_TEST(link_tables, due_times_against_a_scan)
 {
 	static struct peer peers[PEERS];
 	static uint64_t want[PEERS]; /* UINT64_MAX: not filed */
-	struct sl_links l = {0};
+	struct sl_due due = {0};
 
 	for (unsigned i = 0; i < PEERS; i++) {
 		memset(&peers[i], 0, sizeof(peers[i]));
-		peers[i].due_pos = UINT32_MAX;
+		peers[i].due.pos = SL_DUE_NONE;
 		want[i] = UINT64_MAX;
 	}
-	SL_EXPECT_EQ(sl_due_reserve(&l, PEERS), 0);
+	SL_EXPECT_EQ(sl_due_reserve(&due, PEERS), 0);
 	for (unsigned step = 0; step < 20000; step++) {
 		unsigned i = (unsigned)(sl_test_rand() % PEERS), filed = 0;
 		uint64_t least = UINT64_MAX;
@@ -26,22 +26,22 @@ SL_TEST(link_tables, due_times_against_a_scan)
 		want[i] = sl_test_rand() % 4 ? sl_test_rand() % 1000 : UINT64_MAX;
 		if (sl_test_rand() % 16 == 0) {
 			want[i] = UINT64_MAX;
-			sl_due_remove(&l, &peers[i]);
+			sl_due_remove(&due, &peers[i].due);
 		} else {
-			sl_due_file(&l, &peers[i], want[i]);
+			sl_due_file(&due, &peers[i].due, want[i]);
 		}
 		for (unsigned k = 0; k < PEERS; k++) {
 			filed += want[k] != UINT64_MAX;
 			if (want[k] < least)
 				least = want[k];
 		}
-		SL_ASSERT(l.due_count == filed);
-		SL_ASSERT(filed == 0 || l.due[0]->due_us == least);
+		SL_ASSERT(due.count == filed);
+		SL_ASSERT(filed == 0 ? sl_due_first(&due) == NULL : sl_due_first(&due)->us == least);
 		for (unsigned k = 0; k < PEERS; k += 37)
-			SL_ASSERT(want[k] == UINT64_MAX ? peers[k].due_pos == UINT32_MAX
-							: l.due[peers[k].due_pos] == &peers[k]);
+			SL_ASSERT(want[k] == UINT64_MAX ? peers[k].due.pos == SL_DUE_NONE
+							: sl_due_of(due.list[peers[k].due.pos], struct peer, due) == &peers[k]);
 	}
-	free(l.due);
+	sl_due_fini(&due);
 }
 
 SL_TEST(link_tables, several_peers_at_one_address)
