@@ -249,7 +249,7 @@ static void
 print_counters(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
 	static const char *const heads[] = {"PART", "COUNTER", ">VALUE", NULL};
-	static const char *const parts[] = {"link", "route", "neighbour", "daemon", "found"};
+	static const char *const parts[] = {"link", "route", "neighbour", "daemon", "found", "mtu"};
 	struct sl_table *t = sl_table_new(heads);
 	const char *key;
 	const json_t *v;
@@ -548,6 +548,7 @@ const struct sl_page sl_pages[] = {
 	{"tree", "our place in the spanning tree", print_tree},
 	{"filters", "reachability filters of the peers", print_filters},
 	{"routes", "known destinations and their next hop", print_routes},
+	{"mtu", "what the links' paths carry, since when and why", sl_page_mtu},
 	{"ports", "the ports, their addresses and counts", sl_page_ports},
 	{"workers", "frames and cycles of each worker", sl_page_workers},
 	{"drops", "frames lost, by reason (-a: also reasons without any)", sl_page_drops},

@@ -25,4 +25,7 @@ void sl_page_workers(FILE *out, const json_t *d, const struct sl_page_options *o
 void sl_page_drops(FILE *out, const json_t *d, const struct sl_page_options *opt);
 void sl_page_neighbours(FILE *out, const json_t *d, const struct sl_page_options *opt);
 
+/* pages_mtu.c */
+void sl_page_mtu(FILE *out, const json_t *d, const struct sl_page_options *opt);
+
 #endif

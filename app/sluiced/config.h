@@ -232,7 +232,7 @@ struct sl_config {
 		uint32_t hop_cache, ring_size, sessions, idle_sleep_us;
 		bool measure_cycles;
 		char profiles_dir[SL_CONF_TEXT_SIZE];
-		bool first_flight;
+		bool first_flight, probe_mtu;
 		char access_dir[SL_CONF_TEXT_SIZE]; /* "" = no access lists */
 		char nostr_ca_file[SL_CONF_TEXT_SIZE]; /* "" = the system's authorities */
 	} dataplane;

@@ -337,6 +337,8 @@ const struct sl_key sl_keys[] = {
 	TEXT("dataplane.profiles_dir", ROOT, 0, C(dataplane.profiles_dir), "/usr/share/sluice/drivers-config",
 		"Where driver profiles are."),
 	BOOL("dataplane.first_flight", ROOT, C(dataplane.first_flight), "false", "peers[].first_flight for every dial."),
+	BOOL("dataplane.probe_mtu", ROOT, C(dataplane.probe_mtu), "true",
+		"Find out by probes what each link's path carries, where no router reports it (docs/mtu.md)."),
 	TEXT("dataplane.access_dir", ROOT, 0, C(dataplane.access_dir), "/etc/fips",
 		"Folder of the access lists peers.allow and peers.deny and of hosts, as FIPS has them; empty = no lists."),
 	TEXT("dataplane.nostr_ca_file", ROOT, SL_KEY_UNSET, C(dataplane.nostr_ca_file), NULL,

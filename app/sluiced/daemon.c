@@ -15,6 +15,7 @@
 #include "notify.h"
 #include "meet.h"
 #include "nat.h"
+#include "path_mtu.h"
 #include "rendezvous.h"
 #include "server.h"
 
@@ -225,7 +226,7 @@ handle_events(struct sl_daemon *d, const struct epoll_event *events, int n)
 }
 
 struct timers {
-	uint64_t links, router, second, nat, meet;
+	uint64_t links, router, second, nat, meet, mtu;
 };
 
 /* Runs what is due. After activity the libraries may have earlier deadlines than they told: asked
@@ -241,6 +242,10 @@ run_timers(struct sl_daemon *d, struct timers *t, bool activity)
 		t->nat = t->nat > d->now_us + 5000 ? d->now_us + 5000 : t->nat;
 	if (activity && d->meet)
 		t->meet = t->meet > d->now_us + 5000 ? d->now_us + 5000 : t->meet;
+	if (activity && d->plpmtu)
+		t->mtu = t->mtu > d->now_us + 5000 ? d->now_us + 5000 : t->mtu;
+	if (d->now_us >= t->mtu)
+		t->mtu = sl_path_mtu_tick(d);
 	if (d->now_us >= t->meet)
 		t->meet = sl_meet_tick(d);
 	if (d->now_us >= t->nat)
@@ -348,6 +353,7 @@ down(struct sl_daemon *d, bool eal_up)
 		close(d->signal_fd);
 	sl_resolver_destroy(d->resolver);
 	sl_links_destroy(d->links);
+	sl_path_mtu_stop(d);
 	sl_acl_destroy(d->acl);
 	sl_dataplane_destroy(d->dp);
 	sl_aead_cryptodev_stop();
@@ -395,6 +401,8 @@ sl_daemon_run(const struct sl_config *config, const char *config_path)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	rc = sl_daemon_build(d, &eal_up);
+	if (!rc)
+		rc = sl_path_mtu_start(d);
 	if (!rc)
 		rc = make_resolver(d);
 	if (!rc)

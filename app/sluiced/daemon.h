@@ -26,6 +26,8 @@ struct sl_server;
 struct sl_rendezvous; /* rendezvous.h */
 struct sl_nat;	      /* nat.h */
 struct sl_meet;	      /* meet.h */
+struct sl_path_mtu;   /* path_mtu.h */
+struct sl_plpmtu;     /* sl_plpmtu.h */
 
 #define SL_APP_COUNTERS(X)                                                                         \
 	X(LOCAL_DATAGRAM, "local_datagrams",                                                       \
@@ -85,6 +87,8 @@ struct sl_daemon {
 	struct sl_server *server;
 	struct sl_acl *acl;
 	struct sl_rendezvous *rendezvous; /* NULL: Nostr is off */
+	struct sl_path_mtu *path_mtu;	  /* NULL, like plpmtu: nothing is probed. path_mtu.h */
+	struct sl_plpmtu *plpmtu;
 	struct sl_meet *meet;		  /* NULL: nobody is looked for but who is configured */
 	struct sl_nat *nat;		  /* NULL: Nostr is off, or nothing to punch from */
 	/* nat.c's: STUN answers and punch packets; NULL like nat. */
@@ -135,6 +139,7 @@ void sl_port_events_peer(struct sl_daemon *d, uint32_t peer_id, const uint8_t *x
 const uint8_t *sl_port_events_key(const struct sl_daemon *d, uint32_t peer_id);
 /* It can be reached after all. */
 void sl_port_events_join(struct sl_daemon *d, uint32_t peer_id);
+void sl_port_events_mtu(struct sl_daemon *d, uint32_t peer_id, uint16_t mtu);
 void sl_port_events_link(struct sl_daemon *d, uint16_t port, bool up);
 
 /* peers.c */

@@ -38,6 +38,12 @@ sl_port_events_key(const struct sl_daemon *d, uint32_t peer_id)
 	return d->cuts[peer_id].xonly;
 }
 
+void
+sl_port_events_mtu(struct sl_daemon *d, uint32_t peer_id, uint16_t mtu)
+{
+	d->cuts[peer_id].mtu = mtu;
+}
+
 static void
 cut(struct sl_daemon *d, uint32_t peer_id)
 {

@@ -19,7 +19,7 @@ static const struct {
 	{"show_counters", sl_show_counters, NULL}, {"show_crypto", sl_show_crypto, NULL},
 	{"show_acl", sl_show_acl, NULL}, {"show_adverts", NULL, sl_show_adverts},
 	{"show_traversal", sl_show_traversal, NULL},
-	{"show_found", NULL, sl_show_found}, {"show_relays", sl_show_relays, NULL}};
+	{"show_mtu", NULL, sl_show_mtu}, {"show_found", NULL, sl_show_found}, {"show_relays", sl_show_relays, NULL}};
 
 static void
 append(struct sl_show_job *job, const char *text, size_t len)

@@ -365,6 +365,7 @@ sl_show_counters(struct sl_daemon *d, const json_t *params)
 	json_object_set_new(o, "neighbour", neighbours);
 	json_object_set_new(o, "daemon", app);
 	json_object_set_new(o, "found", sl_show_found_counters(d));
+	json_object_set_new(o, "mtu", sl_show_mtu_counters(d));
 	return o;
 }
 

@@ -42,6 +42,8 @@ bool sl_show_filters(struct sl_show_job *job, const json_t *params);
 bool sl_show_routes(struct sl_show_job *job, const json_t *params);
 json_t *sl_show_traversal(struct sl_daemon *d, const json_t *params);
 bool sl_show_adverts(struct sl_show_job *job, const json_t *params);
+bool sl_show_mtu(struct sl_show_job *job, const json_t *params);
+json_t *sl_show_mtu_counters(const struct sl_daemon *d);
 bool sl_show_found(struct sl_show_job *job, const json_t *params);
 json_t *sl_show_found_counters(const struct sl_daemon *d);
 json_t *sl_show_relays(struct sl_daemon *d, const json_t *params);

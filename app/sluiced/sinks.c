@@ -2,6 +2,7 @@
 /* The wires between links, router and data plane: each callback of one is a call of another. */
 #include "daemon.h"
 #include <errno.h>
+#include "path_mtu.h"
 
 static uint64_t
 now(const struct sl_daemon *d)
@@ -28,6 +29,7 @@ links_path(void *arg, uint32_t peer_id, const struct sl_addr *addr)
 	struct sl_daemon *d = arg;
 
 	sl_dataplane_path_set(d->dp, peer_id, addr, now(d));
+	sl_path_mtu_moved(d, peer_id, addr);
 	if (sl_dataplane_peer_usable(d->dp, peer_id))
 		sl_port_events_join(d, peer_id);
 }
@@ -51,6 +53,7 @@ links_peer_up(void *arg, uint32_t peer_id, const struct sl_remote_key *key, uint
 	}
 	d->peer_up[peer_id] = 1;
 	sl_port_events_peer(d, peer_id, key->xonly, mtu);
+	sl_path_mtu_up(d, peer_id, key, mtu);
 }
 
 static void
@@ -61,6 +64,7 @@ links_peer_down(void *arg, uint32_t peer_id, enum sl_down_reason reason)
 	(void)reason;
 	sl_dataplane_path_set(d->dp, peer_id, NULL, now(d));
 	sl_port_events_peer(d, peer_id, NULL, 0);
+	sl_path_mtu_down(d, peer_id);
 	if (!d->peer_up[peer_id])
 		return;
 	sl_router_peer_down(d->router, peer_id, now(d));
@@ -74,6 +78,8 @@ links_message(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8
 	uint8_t copy[16384];
 
 	if (!len || !d->peer_up[peer_id])
+		return;
+	if (d->plpmtu && msg[0] == SL_MSG_LOOKUP_RESPONSE && sl_plpmtu_response(d->plpmtu, peer_id, msg, len, now(d)))
 		return;
 	if (msg[0] != SL_MSG_DATAGRAM) {
 		sl_router_message(d->router, peer_id, msg, len, now(d));
@@ -91,6 +97,8 @@ links_metrics(void *arg, uint32_t peer_id, const struct sl_link_metrics *m)
 		.measured = m->measured, .cost = m->cost, .loss = m->loss, .etx = m->etx,
 		.covered_us = m->covered_us, .missing = m->missing};
 
+	if (d->plpmtu)
+		sl_plpmtu_report(d->plpmtu, peer_id, (uint64_t)m->srtt_us, m->missing > 0, now(d));
 	if (d->peer_up[peer_id])
 		sl_router_peer_metrics(d->router, peer_id, &r, now(d));
 }
@@ -254,14 +262,13 @@ dp_link(void *arg, uint16_t port, bool up)
 	sl_port_events_link(arg, port, up);
 }
 
-/* The path to a peer has another size: so has the link, for what is routed over it. */
 static void
 dp_path_mtu(void *arg, uint32_t peer_id, uint16_t mtu)
 {
 	struct sl_daemon *d = arg;
 
-	if (peer_id < d->max_peers && d->peer_up[peer_id])
-		sl_router_peer_mtu(d->router, peer_id, mtu, now(d));
+	if (peer_id < d->max_peers)
+		sl_path_mtu_changed(d, peer_id, mtu);
 }
 
 static void

@@ -124,6 +124,11 @@ struct peer {
 		uint32_t count;
 	} waiting;
 	uint16_t link_mtu; /* while up */
+	struct { /* frames that may be lost: see sl_mmp_metrics.excused */
+		uint64_t before; /* so many that lie below any counter that will be reported */
+		uint64_t counter[SL_EXCUSED_MAX]; /* of the current session, rising */
+		uint8_t count;
+	} excused;
 	struct peer_totals gone;
 	uint32_t rekeys;
 	bool rekey_failed; /* and said so */
@@ -293,6 +298,10 @@ void sl_liveness_run(struct sl_links *l, struct peer *p, uint64_t now_us);
 void sl_spin_update(struct peer *p);
 void sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on,
 	const uint8_t *msg, size_t len, uint64_t now_us);
+/* The frame of the current session with this counter may be lost. */
+void sl_excuse(struct peer *p, uint64_t counter);
+/* Another session is current. */
+void sl_excused_cutover(struct peer *p);
 void sl_metrics_fill(struct sl_link_metrics *out, const struct sl_mmp_metrics *m);
 
 /* --- waiting.c --- */

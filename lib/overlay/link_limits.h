@@ -56,6 +56,7 @@
 #define SL_OWN_ADDRS_MAX 64u
 #define SL_REFUSED_ENTRIES 16u
 #define SL_FRAME_MAX 9216u
+#define SL_EXCUSED_MAX 32u /* probes of a link's MTU between two reports; more count as loss a little early or late */
 #define SL_ANSWERED_ENTRIES 4096u
 
 #endif

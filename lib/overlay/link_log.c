@@ -46,6 +46,19 @@ sl_link_log_down(const struct peer *p, enum sl_down_reason reason)
 }
 
 void
+sl_links_mtu_tell(const struct sl_links *l, uint32_t peer_id, uint16_t mtu, uint16_t before, const char *why, bool warn)
+{
+	const struct peer *p = peer_id < l->view->max_peers ? l->peer_of_id[peer_id] : NULL;
+	char name[SHORT_SIZE], where[SL_ADDR_TEXT_SIZE];
+
+	if (!p)
+		return;
+	sl_addr_format(where, &p->where.addr);
+	sl_log(warn ? SL_LOG_WARNING : SL_LOG_NOTICE, SL_TOPIC_LINK, "%s%s%s at %s: packets of up to %u bytes, %u before: %s",
+		short_name(name, p->key.xonly), p->alias[0] ? ", alias " : "", p->alias, where, mtu, before, why);
+}
+
+void
 sl_link_log_refused(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], const char *why)
 {
 	struct sl_node_addr addr;

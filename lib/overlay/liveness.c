@@ -115,6 +115,35 @@ sl_liveness_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 }
 
 void
+sl_excuse(struct peer *p, uint64_t counter)
+{
+	if (p->excused.count == SL_EXCUSED_MAX) {
+		p->excused.before++;
+		p->excused.count--;
+		memmove(p->excused.counter, p->excused.counter + 1, p->excused.count * sizeof(p->excused.counter[0]));
+	}
+	p->excused.counter[p->excused.count++] = counter;
+}
+
+void
+sl_excused_cutover(struct peer *p)
+{
+	p->excused.before += p->excused.count;
+	p->excused.count = 0;
+}
+
+/* Of all that were sent until this counter. */
+static uint64_t
+excused_until(struct peer *p, uint64_t highest)
+{
+	unsigned n = 0;
+
+	while (n < p->excused.count && p->excused.counter[n] <= highest)
+		n++;
+	return p->excused.before + n;
+}
+
+void
 sl_metrics_fill(struct sl_link_metrics *out, const struct sl_mmp_metrics *m)
 {
 	out->measured = m->measured;
@@ -147,6 +176,7 @@ sl_report_received(struct sl_links *l, struct peer *p, const struct slot *on, co
 	}
 	s = p->current.s;
 	others(p, &other[0], &other[1], &p->metrics.sent_before, &other[2]);
+	p->metrics.excused = excused_until(p, rr.highest_counter);
 	/* A report on the session before speaks of its counters and its clock (15.7, TRAP). */
 	if (on != &p->current || !sl_mmp_on_report(&p->metrics, &rr, now_us - s->origin_us, now_us,
 					 sl_nonce_used(&s->tx_counter), &s->mmp)) {

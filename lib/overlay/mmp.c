@@ -211,8 +211,11 @@ forward_update(struct sl_mmp_metrics *m, const struct sl_receiver_report *r, boo
 {
 	if (ours && m->has_loss_base && r->highest_counter > m->loss_highest &&
 		r->total_frames >= m->loss_frames) {
-		uint64_t span = r->highest_counter - m->loss_highest;
+		uint64_t span = r->highest_counter - m->loss_highest, excused = m->excused - m->loss_excused;
 
+		if (excused >= span)
+			return; /* judged together with the next */
+		span -= excused;
 		if (too_few(r->total_frames - m->loss_frames, span))
 			return;
 		m->forward = ratio(r->total_frames - m->loss_frames, span);
@@ -221,6 +224,7 @@ forward_update(struct sl_mmp_metrics *m, const struct sl_receiver_report *r, boo
 	}
 	m->loss_highest = r->highest_counter;
 	m->loss_frames = r->total_frames;
+	m->loss_excused = m->excused;
 	m->has_loss_base = ours;
 }
 
@@ -231,7 +235,7 @@ forward_update(struct sl_mmp_metrics *m, const struct sl_receiver_report *r, boo
 static void
 missing_update(struct sl_mmp_metrics *m, const struct sl_receiver_report *r, bool ours)
 {
-	const uint64_t sent = m->sent_before + r->highest_counter + 1;
+	const uint64_t sent = m->sent_before + r->highest_counter + 1 - m->excused;
 	const int64_t gap = (int64_t)(sent - r->total_frames);
 
 	m->missing_known = ours;

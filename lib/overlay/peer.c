@@ -152,6 +152,15 @@ sl_peer_mtu_at(const struct sl_links *l, const struct sl_addr *addr)
 	return mtu;
 }
 
+void
+sl_links_mtu_set(struct sl_links *l, uint32_t peer_id, uint16_t mtu)
+{
+	struct peer *p = peer_id < l->view->max_peers ? l->peer_of_id[peer_id] : NULL;
+
+	if (p && p->up)
+		p->link_mtu = mtu;
+}
+
 bool
 sl_peer_allowed(const struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES])
 {
@@ -222,6 +231,7 @@ sl_peer_down(struct sl_links *l, struct peer *p, enum sl_down_reason reason, uin
 	p->rekey_at_us = 0;
 	p->lost_us = reason == SL_DOWN_DEAD || reason == SL_DOWN_REMOVED ? now_us : 0;
 	sl_mmp_metrics_init(&p->metrics);
+	memset(&p->excused, 0, sizeof(p->excused));
 }
 
 /* --- the end of every entry point --- */

@@ -245,6 +245,7 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 	candidates_linger(l, p, now_us);
 	sl_peer_address_set(l, p, was_up ? &p->where.addr : &p->current.addr);
 	sl_mmp_metrics_cutover(&p->metrics);
+	sl_excused_cutover(p);
 	sl_liveness_begin(l, p, now_us);
 	sl_rekey_plan(l, p, now_us);
 	if (!was_up || dialled)
@@ -274,6 +275,7 @@ sessions_swap(struct sl_links *l, struct peer *p, uint64_t now_us)
 	p->current.rival = false;
 	sl_peer_address_set(l, p, &p->where.addr);
 	sl_mmp_metrics_cutover(&p->metrics);
+	sl_excused_cutover(p);
 	sl_peer_publish(l, p, false);
 }
 

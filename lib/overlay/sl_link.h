@@ -12,7 +12,7 @@
  *
  * One thread (control) owns a struct sl_links; the sessions it installs are read by workers (sl_session.h).
  * Time is monotonic microseconds and never goes backwards. Callbacks must not call back into the same sl_links except
- * sl_links_send() and the getters.
+ * sl_links_send(), sl_links_probe(), sl_links_mtu_set() and the getters.
  *
  * Told through sl_log(), topic link, once a change of state: a link up or down and why, an identity refused, a rekey that
  * failed.
@@ -179,6 +179,15 @@ uint64_t sl_links_tick(struct sl_links *links, uint64_t now_us);
  */
 int sl_links_send(struct sl_links *links, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t flags,
 	uint64_t now_us) SL_MUST_CHECK;
+/*
+ * The same for a message that may be too large for the path, to find out whether it is (sl_plpmtu.h): the transport's MTU
+ * alone counts, it never waits (-EOVERFLOW: key used up), and when it is lost that is no loss of the link's.
+ */
+int sl_links_probe(struct sl_links *links, uint32_t peer_id, const uint8_t *msg, size_t len, uint64_t now_us) SL_MUST_CHECK;
+/* From now on the link's MTU is so much, until it comes up anew: what we send ourselves obeys it. May be called from callbacks. */
+void sl_links_mtu_set(struct sl_links *links, uint32_t peer_id, uint16_t mtu);
+/* The log line about that: a notice or, where the path cannot even do that, a warning. */
+void sl_links_mtu_tell(const struct sl_links *links, uint32_t peer_id, uint16_t mtu, uint16_t before, const char *why, bool warn);
 /*
  * The same to a node by its key, also while it has no usable key yet: a dial or an inbound handshake is under way, or the
  * current key is used up and the rekey not done. The message then waits, SL_WAIT_FRAMES a peer at most, and goes out in

@@ -135,7 +135,7 @@ struct sl_mmp_metrics {
 
 	bool has_base, has_highest, has_reverse_base, has_goodput;
 	uint64_t base_highest, base_frames, base_bytes, base_at_us;
-	uint64_t loss_highest, loss_frames; /* where the span begins that loss is judged from next */
+	uint64_t loss_highest, loss_frames, loss_excused; /* where the span begins that loss is judged from next */
 	bool has_loss_base;
 	uint32_t base_ce, base_reordered;
 	uint64_t reverse_highest, reverse_frames;
@@ -144,6 +144,11 @@ struct sl_mmp_metrics {
 	double missing;
 	bool missing_known;	/* not from a report that speaks of another session */
 	uint64_t sent_before;	/* the caller's: frames sent on the link's other sessions */
+	/*
+	 * The caller's: of all frames until the report's highest, those that may be lost without that being the link's loss
+	 * (probes of its MTU). They do not count as sent, so whatever arrives of them makes up for others' loss at most.
+	 */
+	uint64_t excused;
 	int64_t gap;		/* frames missing in all, in the latest report */
 	uint64_t gap_sent;	/* of so many sent */
 };

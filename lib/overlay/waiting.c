@@ -120,6 +120,22 @@ sl_links_send(struct sl_links *l, uint32_t peer_id, const uint8_t *msg, size_t l
 }
 
 int
+sl_links_probe(struct sl_links *l, uint32_t peer_id, const uint8_t *msg, size_t len, uint64_t now_us)
+{
+	struct peer *p = peer_id < l->view->max_peers ? l->peer_of_id[peer_id] : NULL;
+	uint64_t counter;
+	int rc;
+
+	if (!p || !p->up)
+		return -ENOTCONN;
+	counter = sl_nonce_used(&p->current.s->tx_counter);
+	rc = sl_session_send(l, p->current.s, &p->where.addr, msg, len, 0, now_us);
+	if (sl_nonce_used(&p->current.s->tx_counter) > counter)
+		sl_excuse(p, counter);
+	return rc;
+}
+
+int
 sl_links_send_key(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], const uint8_t *msg, size_t len,
 	uint8_t flags, uint64_t now_us)
 {

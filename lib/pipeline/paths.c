@@ -359,6 +359,14 @@ sl_paths_port_changed(struct sl_dataplane *dp, uint16_t port)
 			dp->paths[i].dirty = dp->paths_dirty = true;
 }
 
+bool
+sl_dataplane_path_reported(const struct sl_dataplane *dp, uint32_t peer_id)
+{
+	const struct sl_peer_path *pp = peer_id < dp->view->max_peers ? &dp->paths[peer_id] : NULL;
+
+	return pp && pp->wanted && sl_pmtu_lookup(&dp->pmtu, &pp->addr, dp->now_us) != 0;
+}
+
 int
 sl_dataplane_peer_port(const struct sl_dataplane *dp, uint32_t peer_id)
 {

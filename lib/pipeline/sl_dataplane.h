@@ -161,6 +161,8 @@ int sl_dataplane_mdns(struct sl_dataplane *dp, uint16_t port, uint8_t family, co
  * keeps it current. addr NULL = withdraw.
  */
 void sl_dataplane_path_set(struct sl_dataplane *dp, uint32_t peer_id, const struct sl_addr *addr, uint64_t now_us);
+/* Is that path smaller than it could be because a router has said so (ICMP)? */
+bool sl_dataplane_path_reported(const struct sl_dataplane *dp, uint32_t peer_id);
 /* The port that a peer's path leads through, -1 when it has none. */
 int sl_dataplane_peer_port(const struct sl_dataplane *dp, uint32_t peer_id);
 /* Has it one, and can the port be used? */

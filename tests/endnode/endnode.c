@@ -313,12 +313,13 @@ static const char usage[] =
 	"NPUB\n"
 	"                  [--rate PPS] [--size BYTES] [--seconds N] [--mtu BYTES] [--dead-ms MS] "
 	"[--aead NAME]\n"
-	"                  [--rekey-s S] [--rekey-messages N] [--move ADDR:PORT --move-to ADDR:PORT]\n"
+	"                  [--mix] [--follow-mtu] [--rekey-s S] [--rekey-messages N] [--move ADDR:PORT --move-to ADDR:PORT]\n"
 	"  --peer     the relay; with an address it is dialled, without one it dials us\n"
 	"  --partner  who the stream goes to and comes from\n"
 	"  --far      it is not the relay's neighbour: look it up and show coordinates\n"
 	"  --rate     payloads a second to send, 0 = listen only (1000); --size of each, 40 or "
 	"more (256)\n"
+	"  --mix      every second payload is of 40 bytes; --follow-mtu: sends less once the mesh says that it is too much\n"
 	"  --seconds  of sending, 0 = until SIGTERM (10)\n"
 	"  --mtu      largest packet of the link, UDP payload bytes (1280)\n"
 	"  --rekey-s, --rekey-messages  age and frames after which a link gets a new key (120, 65536)\n"
@@ -335,7 +336,7 @@ int main(int argc, char **argv)
 		{"dead-ms", 1, NULL, 'd'}, {"aead", 1, NULL, 'a'}, {"every-ms", 1, NULL, 'e'},
 		{"move", 1, NULL, 'o'}, {"move-to", 1, NULL, 'O'},
 		{"rekey-s", 1, NULL, 'k'}, {"rekey-messages", 1, NULL, 'K'},
-		{"far", 0, NULL, 'f'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"mix", 0, NULL, 'x'}, {"follow-mtu", 0, NULL, 'F'}, {"far", 0, NULL, 'f'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	struct node_config config = {.rate_pps = 1000,
 		.size = 256,
 		.seconds = 10,
@@ -399,6 +400,12 @@ int main(int argc, char **argv)
 			break;
 		case 'e':
 			every_ms = strtoul(optarg, NULL, 0);
+			break;
+		case 'x':
+			config.mix = true;
+			break;
+		case 'F':
+			config.follow = true;
 			break;
 		case 'f':
 			config.far = true;

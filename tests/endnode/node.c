@@ -152,6 +152,15 @@ static size_t shown_bytes(const uint8_t *payload, size_t len)
 static void signalled(struct node *n, const struct sl_signal *signal)
 {
 	n->signals++;
+	if (signal->type == SL_SIGNAL_MTU_EXCEEDED) {
+		const uint32_t head = SL_OVERHEAD_BYTES + SL_DATAGRAM_HEADER_BYTES;
+
+		n->too_big++;
+		n->told_mtu = signal->mtu;
+		if (n->config.follow && signal->mtu >= head + STREAM_PAYLOAD_MIN && signal->mtu - head < n->config.size)
+			n->config.size = signal->mtu - head;
+		return;
+	}
 	if (!n->config.far)
 		return;
 	if (signal->type == SL_SIGNAL_PATH_BROKEN) {
@@ -178,9 +187,11 @@ static void router_local(
 		payload += skip;
 		len -= skip;
 	}
-	if (memcmp(msg + SL_DATAGRAM_SRC, n->partner.bytes, SL_NODE_ADDR_BYTES) == 0)
+	if (memcmp(msg + SL_DATAGRAM_SRC, n->partner.bytes, SL_NODE_ADDR_BYTES) == 0) {
+		n->path_mtu = sl_get16(msg + SL_DATAGRAM_PATH_MTU);
+		n->large += len > STREAM_PAYLOAD_MIN;
 		stream_rx_payload(&n->rx, payload, len, n->now_ns);
-	else if (sl_signal_parse(&signal, payload, len) == 0)
+	} else if (sl_signal_parse(&signal, payload, len) == 0)
 		signalled(n, &signal);
 	else
 		n->rx.foreign++;
@@ -363,13 +374,15 @@ static void send_data(struct node *n, unsigned burst)
 	uint64_t due = (uint64_t)(elapsed_s * (double)n->config.rate_pps);
 
 	while (n->paced < due && burst--) {
+		const uint32_t size = n->config.mix && (n->sent & 1) ? STREAM_PAYLOAD_MIN : n->config.size;
+
 		n->paced++;
-		if (send_payload(n, STREAM_DATA, 0, n->config.size, n->sent) != 0) {
+		if (send_payload(n, STREAM_DATA, 0, size, n->sent) != 0) {
 			n->not_sent++;
 			continue;
 		}
 		n->sent++;
-		n->sent_bytes += n->config.size;
+		n->sent_bytes += size;
 	}
 	/* After a stall the missed time is not made up for at line rate: what is more than 100 ms
 	 * late is left out. */
@@ -500,7 +513,7 @@ int node_json(struct node *n, char *out, size_t size, bool final)
 		"bytes\":%llu,"
 		"\"expect\":%llu,\"lost\":%llu,\"duplicated\":%llu,\"reordered\":%llu,"
 		"\"corrupted\":%llu,\"foreign\":%llu,"
-		"\"signals\":%llu,\"lookups\":%u,\"peer_restarts\":%llu,\"peer_ended\":%s,\"peer_"
+		"\"signals\":%llu,\"too_big\":%llu,\"told_mtu\":%u,\"path_mtu\":%u,\"size\":%u,\"large\":%llu,\"lookups\":%u,\"peer_restarts\":%llu,\"peer_ended\":%s,\"peer_"
 		"sent\":%llu,\"gaps\":%llu,"
 		"\"latest_gap_ms\":%.1f,\"longest_gap_ms\":%.1f,\"p50_us\":%.1f,\"p99_us\":%.1f,"
 		"\"max_us\":%.1f,"
@@ -513,7 +526,8 @@ int node_json(struct node *n, char *out, size_t size, bool final)
 		(unsigned long long)stream_rx_lost(&n->rx, n->rx.ended ? n->rx.sent_by_peer : 0),
 		(unsigned long long)n->rx.duplicated, (unsigned long long)n->rx.reordered,
 		(unsigned long long)n->rx.corrupted, (unsigned long long)n->rx.foreign,
-		(unsigned long long)n->signals, n->lookups, (unsigned long long)n->rx.restarts,
+		(unsigned long long)n->signals, (unsigned long long)n->too_big, n->told_mtu, n->path_mtu, n->config.size,
+		(unsigned long long)n->large, n->lookups, (unsigned long long)n->rx.restarts,
 		n->rx.ended ? "true" : "false", (unsigned long long)n->rx.sent_by_peer,
 		(unsigned long long)n->rx.gaps, (double)n->rx.latest_gap_ns / 1e6,
 		(double)n->rx.longest_gap_ns / 1e6, stream_histogram_us(h, 0.5),

@@ -34,6 +34,8 @@ struct node_config {
 	struct sl_transport_config transport;
 	uint64_t rate_pps;	  /* 0 = listen only */
 	uint32_t size;		  /* payload bytes */
+	bool mix;		  /* every second payload is the smallest there is */
+	bool follow;		  /* size falls to what an MtuExceeded says */
 	double seconds;		  /* of sending; 0 = until stopped */
 	uint32_t dead_timeout_ms; /* node.link_dead_timeout_secs, 0 = the default */
 	double rekey_after_s;	  /* node.rekey.after_secs, 0 = the default */
@@ -67,6 +69,9 @@ struct node {
 	struct stream_rx rx;
 	bool early; /* a hello has been given to the links before there was one */
 	uint64_t signals; /* CoordsRequired, PathBroken, MtuExceeded from the mesh */
+	uint64_t too_big;	    /* of them MtuExceeded */
+	uint64_t large;		    /* of what the partner's datagrams brought: more than the smallest */
+	uint16_t path_mtu, told_mtu; /* of the latest datagram from the partner, of the latest MtuExceeded; 0 = none */
 	struct sl_node_addr partner;
 	/* far: */
 	struct sl_node_addr coords[NODE_COORDS_MAX],
