@@ -431,6 +431,21 @@ SL_TEST(spread, worker_that_stands_still_sealing)
 	rig_destroy(s.r);
 }
 
+/* A worker has the first slot in hand and does not give it back while fn is at it; then everything goes its way. */
+static void
+while_a_slot_is_held(struct stage *s, void (*fn)(enum hook_at at))
+{
+	lane(s)->stuck_tsc = UINT64_MAX;
+	send_numbers(s, 32);
+	sl_worker_poll(s->r->dp->workers[0]);
+	nested = s;
+	nested_calls = 0;
+	hook_set(fn);
+	sl_worker_poll(s->r->dp->workers[1]);
+	hook_set(NULL);
+	rig_poll(s->r, true);
+}
+
 /* While nothing leaves, a lane takes what its slots hold; the rest is dropped and counted. Nothing waits, nothing is lost twice. */
 static void
 fill_up(enum hook_at at)
@@ -455,15 +470,7 @@ SL_TEST(spread, lane_full)
 
 	SL_ASSERT(stage_make(&s, 2, SL_ELEPHANT_BY_HAND));
 	SL_ASSERT(sl_dataplane_spread(s.r->dp, s.a->id, true) == 0);
-	lane(&s)->stuck_tsc = UINT64_MAX;
-	send_numbers(&s, 32);
-	sl_worker_poll(s.r->dp->workers[0]);
-	nested = &s;
-	nested_calls = 0;
-	hook_set(fill_up);
-	sl_worker_poll(s.r->dp->workers[1]);
-	hook_set(NULL);
-	rig_poll(s.r, true);
+	while_a_slot_is_held(&s, fill_up);
 	receive(&s);
 	SL_EXPECT_EQ(s.got[0] + s.got[1], SL_SPREAD_SLOTS * 32);
 	SL_EXPECT_EQ(lane_stats(&s).full, rig_verdict(s.r, SL_DROP_SPREAD_FULL));
@@ -487,15 +494,7 @@ SL_TEST(spread, small_bursts_share_slots)
 
 	SL_ASSERT(stage_make(&s, 2, SL_ELEPHANT_BY_HAND));
 	SL_ASSERT(sl_dataplane_spread(s.r->dp, s.a->id, true) == 0);
-	lane(&s)->stuck_tsc = UINT64_MAX;
-	send_numbers(&s, 32);
-	sl_worker_poll(s.r->dp->workers[0]);
-	nested = &s;
-	nested_calls = 0;
-	hook_set(fill_up_slowly);
-	sl_worker_poll(s.r->dp->workers[1]);
-	hook_set(NULL);
-	rig_poll(s.r, true);
+	while_a_slot_is_held(&s, fill_up_slowly);
 	expect_all(&s);
 	SL_EXPECT_EQ(rig_verdict(s.r, SL_FORWARD), 332);
 	rig_destroy(s.r);

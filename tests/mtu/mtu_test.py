@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tools", "lib"))
 import lab  # noqa: E402
 import reference  # noqa: E402
+import tap  # noqa: E402
 
 BUILD = os.environ.get("SLUICE_BUILD") or os.path.join(os.getcwd(), "build-release")
 UP = 30
@@ -25,29 +26,7 @@ FMP = NARROW - 28
 FIPS = os.environ.get("SLUICE_FIPS_BIN")
 
 
-class Report:
-    def __init__(self):
-        self.n = self.failed = 0
-
-    def ok(self, good, text, *why):
-        self.n += 1
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} {self.n} - {text}", flush=True)
-        if not good:
-            for line in why:
-                print("# " + str(line), flush=True)
-        return good
-
-    def skip(self, text, why):
-        self.n += 1
-        print(f"ok {self.n} - {text} # SKIP {why}", flush=True)
-
-    def end(self):
-        print(f"1..{self.n}", flush=True)
-        sys.exit(1 if self.failed else 0)
-
-
-rep = Report()
+rep = tap.Report()
 
 
 def narrow(stage, n, size, family=4):
