@@ -4,6 +4,8 @@
 
     host A --- NAT A ---+--- internet: relay, STUN on two addresses, node R ---+--- NAT B --- host B
 
+Behind each host's sluiced there can be an end node (sl_endnode), on a second port.
+
 Each host has two legs to its NAT box: sluiced's port (af_packet, no kernel address), and the kernel's for what speaks to relays.
 The NAT boxes are nftables: `cone` masquerades with the port kept and lets in only what was asked for, `full` maps the port of sluiced
 statically, `symmetric` draws a random port for every destination. The Nostr relay is nostr-relay from PyPI (tests/nostr), the STUN
@@ -36,6 +38,8 @@ WAN = {"a": "203.0.113.2", "b": "203.0.113.3"}
 HUB = "203.0.113.1"
 HUB2 = "203.0.113.9"
 NODE_R = "203.0.113.20"
+GUEST = {"a": "10.5.1.1", "b": "10.6.1.1"}  # end nodes behind the hosts
+HOST = {"a": "10.5.1.2", "b": "10.6.1.2"}  # sluiced's address towards them
 OFF = ["tx", "off", "tso", "off", "gso", "off", "gro", "off"]
 FIPS = os.environ.get("SLUICE_FIPS_BIN")
 FIPSCTL = os.environ.get("SLUICE_FIPSCTL_BIN")
@@ -65,7 +69,7 @@ class Lab:
         self.processes = {}
         self.real = None
         atexit.register(self.close)
-        for n in ("net", "na", "nb", "ha", "hb"):
+        for n in ("net", "na", "nb", "ha", "hb", "ga", "gb"):
             sh("ip", "netns", "add", self.ns(n))
             sh("ip", "-n", self.ns(n), "link", "set", "lo", "up")
         sh("ip", "-n", self.ns("net"), "link", "add", "br0", "type", "bridge")
@@ -78,6 +82,7 @@ class Lab:
             self.pair("n" + n, "lan", "h" + n, "port", f"10.{1 if n == 'a' else 2}.1.1/24")
             self.pair("n" + n, "mgmt", "h" + n, "eth1", f"10.{1 if n == 'a' else 2}.2.1/24",
                       far_addr=f"10.{1 if n == 'a' else 2}.2.2/24")
+            self.pair("h" + n, "guest", "g" + n, "eth0", far_addr=f"{GUEST[n]}/24")
             sh("ip", "-n", self.ns("h" + n), "route", "add", "default", "via", f"10.{1 if n == 'a' else 2}.2.1")
             sh("ip", "netns", "exec", self.ns("n" + n), "sysctl", "-qw", "net.ipv4.ip_forward=1")
 
@@ -160,7 +165,7 @@ table ip filter {{
             self.stop(name)
         if self.real:
             self.real.stop()
-        for n in ("ha", "hb", "na", "nb", "net"):
+        for n in ("ga", "gb", "ha", "hb", "na", "nb", "net"):
             sh("ip", "netns", "del", self.ns(n), check=False)
         if os.environ.get("SLUICE_NAT_KEEP"):
             print("# kept:", self.dir)
@@ -192,7 +197,7 @@ table ip filter {{
                     f"      - transport: udp\n        addr: \"{NODE_R}:2121\"\n")
         return "peers:\n" + out if out else "peers: []\n"
 
-    def sluiced(self, n, nat="", static="", mtu=1280):
+    def sluiced(self, n, nat="", static="", mtu=1280, guest=False):
         port, ip, gw = ("rport", f"{NODE_R}/24", None) if n == "r" else (
             "port", f"10.{1 if n == 'a' else 2}.1.2/24", f"10.{1 if n == 'a' else 2}.1.1")
         cpus = sorted(os.sched_getaffinity(0))
@@ -216,6 +221,11 @@ table ip filter {{
     - name: port0
       device: "net_af_packet0,iface={port},qdisc_bypass=1,blocksz=65536,framesz=2048,framecnt=1024"
       addresses: ["{ip}"]{route}
+"""
+        if guest:
+            text += f"""    - name: port1
+      device: "net_af_packet1,iface=guest,qdisc_bypass=1,blocksz=65536,framesz=2048,framecnt=1024"
+      addresses: ["{HOST[n]}/24"]
 """
         with open(self.path(n + ".yaml"), "w", encoding="utf-8") as f:
             f.write(text)
@@ -345,27 +355,69 @@ def open_between(lab, what, a, b, kind_a, kind_b):
           f"{what}: sluicectl show traversal says up, by a path to {far}", json.dumps(row))
 
 
-def mesh_instead(lab):
+def mesh_instead(lab, a="sluiced", b="sluiced"):
+    """Symmetric boxes on both sides: no direct path, and the mesh through node R instead. a, b: 'sluiced' or 'fips'."""
+    kinds = {"a": a, "b": b}
+    what = "symmetric to symmetric" + {("sluiced", "fips"): ", B is the reference's", ("fips", "sluiced"): ", A is the reference's"}.get(
+        (a, b), "")
+    ours = [n for n in "ab" if kinds[n] == "sluiced"]
+
+    def has(n, other):
+        return linked(lab, n, other) if kinds[n] == "sluiced" else NODES[other][1] in lab.fips_peers(n)
     stop_nodes(lab)
     lab.nat("a", "symmetric")
     lab.nat("b", "symmetric")
     lab.sluiced("r")
-    lab.sluiced("b", static="r")
-    lab.sluiced("a", nat="b", static="r")
-    took = wait(lambda: linked(lab, "a", "r") and linked(lab, "b", "r"), 60)
-    check(took is not None, "symmetric to symmetric: both reach the mesh through node R", lab.log("sluiced-a")[-1500:])
-    took = wait(lambda: traversal(lab, "a", "b")[0].get("failures", 0) >= 1, 60)
-    row, page = traversal(lab, "a", "b")
+    asks = ours[0]
+    for n in "ba":
+        more = {"guest": True} if a == b == "sluiced" else {}
+        getattr(lab, kinds[n])(n, nat=("b" if n == "a" else "a") if n == asks or kinds[n] == "fips" else "", static="r", **more)
+    other = "b" if asks == "a" else "a"
+    logs = "".join(lab.log(f"{kinds[n]}-{n}")[-1500:] for n in "ab")
+    took = wait(lambda: has("a", "r") and has("b", "r"), 60)
+    check(took is not None, f"{what}: both reach the mesh through node R", logs)
+    took = wait(lambda: traversal(lab, asks, other)[0].get("failures", 0) >= 1, 60)
+    row, page = traversal(lab, asks, other)
     check(took is not None and row.get("last_error") == "no probe came through" and row.get("next_attempt_secs") is not None,
-          "symmetric to symmetric: no probe comes through; error and next try are shown", json.dumps(row) + lab.log("sluiced-a")[-2500:])
-    check(page.get("outside", {}).get("nat") == "symmetric", "symmetric to symmetric: our own NAT is known as symmetric",
+          f"{what}: no probe comes through; error and next try are shown", json.dumps(row) + lab.log("sluiced-" + asks)[-2500:])
+    check(page.get("outside", {}).get("nat") == "symmetric", f"{what}: our own NAT is known as symmetric",
           json.dumps(page.get("outside", {})))
-    said = re.findall(r"no direct path to node-b: .*", lab.log("sluiced-a"))
-    check(len(said) == 1 and "goes through the mesh" in said[0], "symmetric to symmetric: the log says once that the mesh is used",
-          lab.log("sluiced-a")[-2500:])
-    roots = {(lab.show(n, "tree") or {}).get("root") or (lab.show(n, "status") or {}).get("root") for n in "abr"}
-    check(len(roots) == 1 and None not in roots, "symmetric to symmetric: A, B and R are one tree", str(roots))
-    check(not linked(lab, "a", "b"), "symmetric to symmetric: there is no link between A and B")
+    said = re.findall(rf"no direct path to node-{other}[:,] .*", lab.log("sluiced-" + asks))
+    check(len(said) == 1 and "goes through the mesh" in said[0], f"{what}: the log says once that the mesh is used",
+          lab.log("sluiced-" + asks)[-2500:])
+
+    def roots():
+        return {(lab.show(n, "tree") or {}).get("root") or (lab.show(n, "status") or {}).get("root") for n in ours + ["r"]}
+    wait(lambda: len(roots()) == 1 and None not in roots(), 20)
+    check(len(roots()) == 1 and None not in roots(), f"{what}: {', '.join(n.upper() for n in ours)} and R are one tree", str(roots()))
+    check(not has("a", "b") and not has("b", "a"), f"{what}: there is no link between A and B")
+    if a == b == "sluiced":
+        payload_between_guests(lab)
+        check(not linked(lab, "a", "b"), f"{what}: nor is there one afterwards")
+
+
+def payload_between_guests(lab):
+    """End nodes behind A and B send numbered payloads to each other: guest - A - NAT - R - NAT - B - guest."""
+    keys = [line.split() for line in sh(os.environ["SL_SWARM"], "--nodes", "2", "--key", "9000", "--keys").splitlines()]
+    for n, own, other in (("a", 0, 1), ("b", 1, 0)):
+        lab.start("guest-" + n, "g" + n, os.environ["SL_ENDNODE"], "--secret", keys[own][0], "--bind", f"{GUEST[n]}:2121",
+                  "--peer", f"{NODES[n][1]}@{HOST[n]}:2121", "--partner", keys[other][1], "--rate", "200", "--size", "256",
+                  "--seconds", "10", "--mtu", "1280", "--far")
+
+    def finals():
+        out = {}
+        for n in "ab":
+            for line in lab.log("guest-" + n).splitlines():
+                if line.startswith('{"final":true'):
+                    out[n] = json.loads(line)
+        return out if len(out) == 2 else None
+    wait(finals, 60)
+    f = finals() or {}
+    logs = lab.log("guest-a")[-800:] + lab.log("guest-b")[-800:] + lab.log("sluiced-r")[-800:]
+    for x, y in ("ab", "ba"):
+        sent, got = f.get(x, {}).get("sent", 0), f.get(y, {}).get("received", 0)
+        check(sent >= 1900 and got == sent and f[y]["corrupted"] == f[y]["duplicated"] == 0,
+              f"symmetric to symmetric: payloads from behind {x.upper()} to behind {y.upper()}, through the mesh: {got} of {sent}", logs)
 
 
 def main():
@@ -393,9 +445,10 @@ def main():
         if only and "reference" not in only:
             continue
         if not FIPS or not FIPSCTL:
-            skip(f"cone to cone, {name}", "SLUICE_FIPS_BIN and SLUICE_FIPSCTL_BIN are not set")
+            skip(f"cone to cone and symmetric to symmetric, {name}", "SLUICE_FIPS_BIN and SLUICE_FIPSCTL_BIN are not set")
         else:
             open_between(lab, f"cone to cone, {name}", a, b, "cone", "cone")
+            mesh_instead(lab, a, b)
     stop_nodes(lab)
     lab.close()
     print(f"1..{count}")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Peers and their schedule; the doors of the library. */
+#include "../sl_backoff.h"
 #include "traversal_internal.h"
 #include <errno.h>
 #include <stdio.h>
@@ -191,11 +192,7 @@ settle(struct sl_traversal *t, struct trav_peer *p)
 static uint64_t
 backoff_us(const struct sl_traversal *t, uint32_t count)
 {
-	uint64_t delay = t->config.retry_base_us;
-
-	for (; count && delay < t->config.retry_max_us; count--)
-		delay *= 2;
-	return delay < t->config.retry_max_us ? delay : t->config.retry_max_us;
+	return sl_backoff(t->config.retry_base_us, t->config.retry_max_us, count);
 }
 
 static void
@@ -207,7 +204,7 @@ tell_failure(struct sl_traversal *t, struct trav_peer *p, bool own)
 		return;
 	memcpy(p->logged_error, p->error, sizeof(p->logged_error));
 	if (!own || !p->wanted)
-		sl_log(SL_LOG_INFO, SL_TOPIC_LINK, "no direct path to %s, who asked for one: %s%s", p->name, p->error,
+		sl_log(SL_LOG_INFO, SL_TOPIC_LINK, "no direct path to %s, who asked for one: %s%s; what is for it goes through the mesh", p->name, p->error,
 			symmetric ? " (our NAT is symmetric)" : "");
 	else
 		sl_log(SL_LOG_WARNING, SL_TOPIC_LINK,
