@@ -96,13 +96,30 @@ listen_update(struct sl_traversal *t)
 
 /* --- peers ------------------------------------------------------------------------------------ */
 
+static uint32_t
+bucket_of(const uint8_t xonly[SL_XONLY_BYTES])
+{
+	return (xonly[7] | (uint32_t)xonly[23] << 8) % SL_TRAVERSAL_BUCKETS;
+}
+
 struct trav_peer *
 sl_trav_peer_find(const struct sl_traversal *t, const uint8_t xonly[SL_XONLY_BYTES])
 {
-	for (uint32_t i = 0; i < t->peer_count; i++)
-		if (memcmp(t->peers[i]->xonly, xonly, SL_XONLY_BYTES) == 0)
-			return t->peers[i];
-	return NULL;
+	struct trav_peer *p = t->bucket[bucket_of(xonly)];
+
+	while (p && memcmp(p->xonly, xonly, SL_XONLY_BYTES) != 0)
+		p = p->chain;
+	return p;
+}
+
+static void
+bucket_leave(struct sl_traversal *t, const struct trav_peer *p)
+{
+	struct trav_peer **at = &t->bucket[bucket_of(p->xonly)];
+
+	while (*at != p)
+		at = &(*at)->chain;
+	*at = p->chain;
 }
 
 static bool
@@ -125,6 +142,7 @@ make_room(struct sl_traversal *t)
 	}
 	if (transient == 0 || (transient < SL_TRANSIENT_PEERS && t->peer_count < t->config.peers_max))
 		return;
+	bucket_leave(t, t->peers[oldest]);
 	free(t->peers[oldest]);
 	t->peers[oldest] = t->peers[--t->peer_count];
 }
@@ -148,6 +166,8 @@ sl_trav_peer_get(struct sl_traversal *t, const uint8_t xonly[SL_XONLY_BYTES])
 	sl_npub_format(npub, xonly);
 	snprintf(p->name, sizeof(p->name), "%s", npub);
 	p->touched_us = p->state_us = t->now_us;
+	p->chain = t->bucket[bucket_of(xonly)];
+	t->bucket[bucket_of(xonly)] = p;
 	t->peers[t->peer_count++] = p;
 	return p;
 }

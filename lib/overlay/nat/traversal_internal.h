@@ -23,6 +23,7 @@
 #define SL_TRAVERSAL_NAME_SIZE 80
 #define SL_TRAVERSAL_LOCAL_MAX 16u
 #define SL_SERVER_TEXT_SIZE 128
+#define SL_TRAVERSAL_BUCKETS 1024u /* keys are points of a curve: any of their bytes spread well, and inventing keys costs a point each */
 
 enum peer_state {
 	PEER_IDLE,
@@ -49,6 +50,7 @@ struct trav_peer {
 	bool has_skew;
 	int64_t skew_ms;
 	unsigned sessions; /* of both kinds */
+	struct trav_peer *chain; /* the next with the same hash */
 };
 
 enum session_phase { SESSION_OBSERVE, SESSION_OFFERED, SESSION_PUNCH, SESSION_LINGER };
@@ -84,6 +86,7 @@ struct sl_traversal {
 	struct sl_node_addr self;
 	struct trav_peer **peers; /* peers_max */
 	uint32_t peer_count;
+	struct trav_peer *bucket[SL_TRAVERSAL_BUCKETS]; /* the same by key */
 	struct trav_session *sessions;
 	uint32_t session_count;
 	struct seen *seen; /* ring, oldest first */
