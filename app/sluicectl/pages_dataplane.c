@@ -54,7 +54,7 @@ void
 sl_page_ports(FILE *out, const json_t *d, const struct sl_page_options *opt)
 {
 	static const char *const heads[] = {"PORT", "DRIVER", "PROFILE", "MAC", "STATE", ">DOWNS", ">RETURNS", ">MTU",
-		">QUEUES", ">NODE", "WORKERS", NULL};
+		">QUEUES", ">NODE", "WORKERS", "STEERING", ">HANDED OVER", NULL};
 	static const char *const counts[] = {"PORT", ">RX", ">RX BYTES", ">TX", ">TX BYTES", ">MISSED", ">NO BUFFER",
 		">ERRORS", ">CONTROL TX", ">CONTROL DROPPED", NULL};
 	struct sl_table *t = sl_table_new(heads);
@@ -75,6 +75,11 @@ sl_page_ports(FILE *out, const json_t *d, const struct sl_page_options *opt)
 		cell_count(t, p, "queues");
 		cell_node(t, p);
 		cell_list(t, json_object_get(p, "queue_workers"));
+		sl_table_cell(t, "%s", text(p, "steering"));
+		if (number(p, "received"))
+			sl_table_cell(t, "%.1f%%", 100 * (double)number(p, "handed_over") / (double)number(p, "received"));
+		else
+			sl_table_cell(t, "-");
 	}
 	sl_table_print(t, out, "no ports");
 	fputc('\n', out);
@@ -104,7 +109,7 @@ sl_page_ports(FILE *out, const json_t *d, const struct sl_page_options *opt)
 			fprintf(out, " vlan %llu", (unsigned long long)number(p, "vlan"));
 		json_array_foreach(json_object_get(p, "routes"), k, a)
 			fprintf(out, "; %s via %s", text(a, "to"), text(a, "via"));
-		fputc('\n', out);
+		fprintf(out, "; steering: %s, %s\n", text(p, "steering"), text(p, "steering_why"));
 	}
 }
 

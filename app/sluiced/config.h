@@ -122,6 +122,7 @@ struct sl_conf_port {
 	char profile[SL_CONF_NAME_SIZE];
 	uint16_t mtu, vlan, rx_descriptors, tx_descriptors;
 	bool ignore_rx_checksum;
+	uint8_t steering; /* enum sl_steering */
 	struct sl_conf_ifaddr *addresses;
 	uint32_t address_count;
 	struct sl_conf_route *routes;

@@ -9,6 +9,7 @@ static const char *const mmp_modes[] = {"full", "lightweight", "minimal", NULL};
 static const char *const policies[] = {"auto_connect", "on_demand", "manual", NULL};
 static const char *const advert_policies[] = {"disabled", "configured_only", "open", NULL};
 static const char *const elephant_modes[] = {"off", "auto", "on", NULL}; /* enum sl_elephant_mode */
+static const char *const steerings[] = {"auto", "flow", "rss", "off", NULL}; /* enum sl_steering */
 static const char *const huge_choices[] = {"auto", "yes", "no", NULL};
 
 /* clang-format off */
@@ -296,6 +297,9 @@ const struct sl_key sl_keys[] = {
 		"Driver profile (drivers-config): auto = by the device, none, or a name."),
 	BOOL("dataplane.ports[].ignore_rx_checksum", SL_SCOPE_PORT, S(sl_conf_port, ignore_rx_checksum), "false",
 		"Take UDP frames without looking at their checksum: for veth and the like, which hand them over unfilled."),
+	ENUM("dataplane.ports[].steering", SL_SCOPE_PORT, S(sl_conf_port, steering), steerings, "auto",
+		"How frames come to the worker that owns their session: auto = flow rules that can be read back, else RSS, else hand-over between "
+		"workers; flow = also rules that the driver cannot show; rss = no rules; off = neither."),
 	LIST("dataplane.ports[].workers", SL_KEY_LIST, SL_SCOPE_PORT, sl_conf_cpu, SL_SCOPE_CPU,
 		offsetof(struct sl_conf_port, worker_cpus), offsetof(struct sl_conf_port, worker_cpu_count), 32,
 		"CPUs of the workers that receive from it, of those in dataplane.lcores.workers; empty = those on the device's NUMA "

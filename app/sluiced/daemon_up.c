@@ -198,6 +198,7 @@ add_port(struct sl_daemon *d, const struct sl_conf_port *conf)
 	p->tx_descriptors = conf->tx_descriptors;
 	p->ignore_rx_checksum = conf->ignore_rx_checksum;
 	p->rx_workers = conf->rx_workers;
+	p->steering = (enum sl_steering)conf->steering;
 	for (uint32_t i = 0; i < conf->address_count; i++)
 		p->addrs[p->addr_count++] = conf->addresses[i].ip;
 	for (uint32_t i = 0; i < conf->route_count; i++) {

@@ -87,6 +87,12 @@ sl_show_ports(struct sl_daemon *d, const json_t *params)
 		set_u64(o, "rx_errors", s.rx_errors);
 		set_u64(o, "rx_nombuf", s.rx_nombuf);
 		set_u64(o, "tx_errors", s.tx_errors);
+		json_object_set_new(o, "steering", json_string(s.steering));
+		json_object_set_new(o, "steering_why", json_string(s.steering_why));
+		set_u64(o, "flow_rules", s.flow_rules);
+		set_u64(o, "flow_hits", s.flow_hits);
+		set_u64(o, "received", s.received);
+		set_u64(o, "handed_over", s.handed_over);
 		set_u64(o, "control_tx", s.control_tx);
 		set_u64(o, "control_tx_dropped", s.control_tx_dropped);
 		for (uint32_t a = 0; a < conf->address_count; a++)

@@ -251,7 +251,7 @@ sl_dataplane_traversal(struct sl_dataplane *dp, bool wanted)
 		__atomic_store_n(&dp->ports[i].local.nat, wanted, __ATOMIC_RELAXED);
 }
 
-/* Every receive queue has one worker. */
+/* Every receive queue has one worker; the transports are known, so the device can be told which frames are whose. */
 int
 sl_dataplane_prepare(struct sl_dataplane *dp)
 {
@@ -269,6 +269,8 @@ sl_dataplane_prepare(struct sl_dataplane *dp)
 				.local = &p->local, .join_pool = p->join_pool};
 		}
 	}
+	for (unsigned i = 0; i < dp->port_count; i++)
+		sl_steer_apply(dp, &dp->ports[i]);
 	return 0;
 }
 
@@ -433,6 +435,11 @@ sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_
 	s->queues = p->rx_queues;
 	s->node = p->node;
 	s->mtu = p->mtu;
+	s->steering = sl_steer_mode_name(p->steer.mode);
+	s->steering_why = p->steer.why;
+	s->flow_rules = p->steer.count;
+	s->flow_hits = sl_steer_hits(p);
+	sl_steer_handed(dp, port, &s->received, &s->handed_over);
 	s->control_tx = p->control_tx;
 	s->control_tx_dropped =
 		p->control_tx_dropped + __atomic_load_n(&dp->workers[0]->counters.inject_full[port], __ATOMIC_RELAXED);

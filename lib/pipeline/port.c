@@ -121,16 +121,27 @@ device_attach(struct sl_port *p, uint16_t workers, const char **error)
 	return 0;
 }
 
+/* Several receive queues for flow rules, on a device that has nothing else to fill them with. */
+static bool
+wants_rules(const struct sl_port *p)
+{
+	return p->map.count > 1 && (p->config.steering == SL_STEERING_AUTO || p->config.steering == SL_STEERING_FLOW);
+}
+
 static void
 queues_choose(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_t workers, unsigned quirks)
 {
-	const bool spreads = info->flow_type_rss_offloads != 0 || (quirks & QUIRK_SPREADS);
+	const bool off = p->config.steering == SL_STEERING_OFF;
+	const bool spreads = !off && (info->flow_type_rss_offloads != 0 || (quirks & QUIRK_SPREADS));
+
+	p->steer.driver_spreads = (quirks & QUIRK_SPREADS) != 0;
+	p->for_rules = !spreads && !(quirks & QUIRK_PAIRS) && wants_rules(p);
 
 	p->tx_queues = workers;
 	p->control_queue = !(quirks & QUIRK_NO_SPARE) && info->max_tx_queues > workers;
 	if (p->control_queue)
 		p->tx_queues++;
-	p->rx_queues = spreads ? RTE_MIN(p->map.count, info->max_rx_queues) : 1;
+	p->rx_queues = spreads || p->for_rules ? RTE_MIN(p->map.count, info->max_rx_queues) : 1;
 	if (quirks & QUIRK_PAIRS)
 		p->rx_queues = RTE_MIN(p->tx_queues, info->max_rx_queues);
 }
@@ -150,7 +161,9 @@ device_configure(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_
 		info->rx_offload_capa & (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM);
 	if (p->scatter)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
-	if (p->rx_queues > 1 && workers > 1 && (info->flow_type_rss_offloads & rss)) {
+	p->steer.rss_set = p->rx_queues > 1 && workers > 1 && (info->flow_type_rss_offloads & rss) &&
+		p->config.steering != SL_STEERING_OFF;
+	if (p->steer.rss_set) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & rss;
 	}
@@ -352,6 +365,11 @@ shape_configure(struct sl_port *p, const struct rte_eth_dev_info *info, uint16_t
 		p->control_queue = p->tx_queues > workers;
 		rc = p->tx_queues < workers ? rc : device_configure(p, info, workers);
 	}
+	/* Whether a driver has flow rules shows only now. */
+	if (rc == 0 && p->for_rules && p->rx_queues > 1 && !sl_steer_possible(p->ethdev)) {
+		p->rx_queues = 1;
+		rc = device_configure(p, info, workers);
+	}
 	return rc;
 }
 
@@ -444,6 +462,7 @@ sl_port_device_open(struct sl_port *p, uint16_t workers, const char **error)
 	struct rte_eth_dev_info info;
 	int rc = device_attach(p, workers, error);
 
+	p->steer.refuted = false;
 	if (rc != 0)
 		goto fail;
 	p->opened = true;
@@ -551,6 +570,8 @@ sl_port_link(struct sl_port *p)
 void
 sl_port_stop(struct sl_port *p)
 {
+	if (p->opened)
+		sl_steer_remove(p); /* drivers differ in what a stop does to rules */
 	if (p->started)
 		(void)rte_eth_dev_stop(p->ethdev);
 	p->started = false;

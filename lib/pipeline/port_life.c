@@ -126,6 +126,7 @@ enter(struct sl_dataplane *dp, struct sl_port *p)
 	p->state = SL_PORT_RUNNING;
 	p->resetting = false;
 	p->returns++;
+	sl_steer_apply(dp, p);
 	queues_switch(dp, p, true);
 	sl_log(SL_LOG_NOTICE, SL_TOPIC_PIPELINE, "port %s: the device is back", p->config.name);
 	p->next_look_us = dp->now_us + LOOK_DOWN_US;
@@ -183,6 +184,7 @@ look_at_link(struct sl_dataplane *dp, struct sl_port *p)
 		return;
 	}
 	link_set(dp, p, up == 1);
+	sl_steer_watch(dp, p);
 	p->next_look_us = dp->now_us + (up == 1 ? LOOK_UP_US : LOOK_DOWN_US);
 }
 

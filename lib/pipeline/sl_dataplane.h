@@ -28,6 +28,14 @@ extern "C" {
 
 struct sl_dataplane;
 
+/* What may steer a port's frames to workers: the first of these that the device can do. sl_steer.h. */
+enum sl_steering {
+	SL_STEERING_AUTO, /* flow rules that can be read back, else RSS, else the workers' hand-over */
+	SL_STEERING_FLOW, /* flow rules, also those that the driver cannot show; a warning where it takes none */
+	SL_STEERING_RSS,  /* no rules */
+	SL_STEERING_OFF,  /* nothing: one receive queue (where the device has the choice), and hand-over */
+};
+
 struct sl_port_config {
 	char name[SL_NAME_SIZE];   /* the operator's name for it */
 	char device[256];	   /* EAL device: PCI address, or a virtual device with arguments as --vdev takes it */
@@ -40,6 +48,7 @@ struct sl_port_config {
 	 */
 	bool ignore_rx_checksum;
 	uint32_t rx_workers; /* a bit for each worker that may receive from it; 0 = those on its NUMA node, else all */
+	enum sl_steering steering;
 	struct sl_ifaddr addrs[SL_PORT_ADDRS_MAX];
 	unsigned addr_count;
 	struct sl_static_route routes[SL_ROUTES_MAX];
@@ -235,6 +244,11 @@ struct sl_port_stats {
 	uint16_t mtu;
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes, rx_missed, rx_errors, rx_nombuf, tx_errors;
 	uint64_t control_tx, control_tx_dropped;
+	const char *steering; /* "flow", "rss", "driver", "software", "one"; "-" before start */
+	const char *steering_why; /* of the port: valid until its steering changes */
+	uint32_t flow_rules;
+	uint64_t flow_hits; /* as the device counts, 0 when it does not */
+	uint64_t received, handed_over; /* with several workers: frames from its queues, and those that another worker owns */
 };
 /* NUMA node of the worker's CPU, -1 = unknown. */
 int sl_dataplane_worker_node(const struct sl_dataplane *dp, uint16_t worker);

@@ -19,6 +19,7 @@
 #include "sl_parse.h"
 #include "sl_port_check.h"
 #include "sl_queue_map.h"
+#include "sl_steer.h"
 
 enum sl_port_state { SL_PORT_RUNNING, SL_PORT_LEAVING, SL_PORT_LEFT, SL_PORT_GONE }; /* port_life.c */
 
@@ -35,8 +36,10 @@ struct sl_port {
 	uint32_t in_hand; /* frames that workers may have in hand at once */
 	int node; /* NUMA node, -1 = none or unknown */
 	struct sl_queue_map map;
+	struct sl_steer steer;
 	uint16_t mtu; /* IP MTU, bytes */
 	bool scatter; /* buffers are smaller than the largest frame: it comes in several */
+	bool for_rules; /* has several receive queues for the sake of flow rules alone */
 	bool control_queue; /* transmit queue number `workers` is control's */
 	bool opened, started, created; /* of the device; created: by us, so ours to remove */
 	uint8_t mac[6];

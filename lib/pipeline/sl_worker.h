@@ -53,6 +53,7 @@ struct sl_worker_counters {
 	uint64_t longest_tsc; /* from one poll's beginning to the next; who measures may set it to 0 */
 	uint64_t punt_ring_full, event_ring_full, learn_ring_full;
 	uint64_t joined; /* frames in several buffers made one */
+	uint64_t port_rx[SL_PORTS_MAX], port_handed[SL_PORTS_MAX]; /* with several workers: frames of a port, those for others */
 	uint64_t inject_full[SL_PORTS_MAX]; /* control's frames that the port's queue did not take */
 };
 

@@ -146,6 +146,13 @@ pass(struct sl_worker *w, struct sl_burst *b, uint64_t receive_begin_tsc)
 	}
 }
 
+/* Frames of the burst that another worker owns, as far as they have been counted. */
+static inline uint64_t
+handed(const struct sl_worker *w)
+{
+	return w->counters.verdicts[SL_HANDOFF] + w->counters.verdicts[SL_DROP_HANDOFF_FULL];
+}
+
 static unsigned
 poll_ports(struct sl_worker *w)
 {
@@ -163,8 +170,16 @@ poll_ports(struct sl_worker *w)
 		b->port = w->rx[q].port;
 		b->local = w->rx[q].local;
 		b->join_pool = w->rx[q].join_pool;
-		pass(w, b, begin);
 		frames += b->count;
+		if (w->workers > 1) { /* whether the port's steering is worth it (sl_steer.h) */
+			const uint64_t before = handed(w);
+
+			SL_COUNT(w, port_rx[w->rx[q].port], b->count);
+			pass(w, b, begin);
+			SL_COUNT(w, port_handed[w->rx[q].port], handed(w) - before);
+		} else {
+			pass(w, b, begin);
+		}
 	}
 	return frames;
 }

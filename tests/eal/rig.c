@@ -158,20 +158,25 @@ port_make(struct rig *r, uint16_t port)
 {
 	static unsigned serial;
 	struct sl_port_config pc = {.vlan = r->config.vlan, .ignore_rx_checksum = r->config.ignore_checksum, .addr_count = 2,
-		.mtu = r->config.mtu};
+		.mtu = r->config.mtu, .steering = r->config.steering, .rx_workers = r->config.rx_workers};
 	struct sl_port_stats stats;
 	const char *error = NULL;
 	char name[32];
 	int rc;
 
-	r->in[port] = ring_make("in", port, 0, 4096);
+	for (unsigned q = 0; q < r->config.in_rings; q++) {
+		r->in_queue[port][q] = ring_make("in", port, q, 4096);
+		if (!r->in_queue[port][q])
+			return false;
+	}
+	r->in[port] = r->in_queue[port][0];
 	for (unsigned q = 0; q < r->out_rings; q++) {
 		r->out[port][q] = ring_make("out", port, q, r->config.out_entries);
 		if (!r->out[port][q])
 			return false;
 	}
 	snprintf(name, sizeof(name), "rig%u", serial++);
-	if (!r->in[port] || rte_eth_from_rings(name, &r->in[port], 1, r->out[port], r->out_rings, 0) < 0)
+	if (rte_eth_from_rings(name, r->in_queue[port], r->config.in_rings, r->out[port], r->out_rings, 0) < 0)
 		return false;
 	snprintf(pc.name, sizeof(pc.name), "p%u", port);
 	snprintf(pc.device, sizeof(pc.device), "net_ring_%s", name);
@@ -205,7 +210,7 @@ transports_make(struct rig *r)
 
 	if (sl_dataplane_transport_add(r->dp, &t) != 0)
 		return false;
-	for (uint16_t port = 0; port < RIG_PORTS; port++) {
+	for (uint16_t port = 0; port < RIG_PORTS && !r->config.no_ethernet; port++) {
 		t = (struct sl_dataplane_transport){.id = (uint8_t)(1 + port), .kind = SL_ADDR_ETH,
 			.mtu = rig_link_mtu(r, SL_ADDR_ETH), .port = port, .ethertype = 0x2121};
 		if (sl_dataplane_transport_add(r->dp, &t) != 0)
@@ -220,7 +225,8 @@ parts_make(struct rig *r)
 	const struct sl_session_table_config tc = {.max_sessions = 4096, .max_peers = r->config.max_peers,
 		.workers = r->config.workers, .reclaim = reclaim, .reclaim_arg = r};
 	const struct sl_router_sink router_sink = {.arg = r, .send = router_send, .reclaim = reclaim};
-	const struct sl_dataplane_config dc = {.workers = r->config.workers, .mbufs = 4096, .ring_size = r->config.ring_size,
+	const struct sl_dataplane_config dc = {.workers = r->config.workers, .mbufs = r->config.in_rings > 2 ? 8192 : 4096,
+		.ring_size = r->config.ring_size,
 		.aead = r->config.aead, .mbuf_data_size = r->config.data_size, .idle_sleep_us = r->config.idle_sleep_us, .measure_cycles = true,
 		.elephant = r->config.elephant};
 	const struct sl_dataplane_sink sink = {r, on_handshake, on_message, on_datagram, on_learn, on_too_big,
@@ -262,6 +268,8 @@ rig_create(const struct rig_config *config)
 		r->config.out_entries = 1024;
 	if (!r->config.mbufs)
 		r->config.mbufs = 8191;
+	if (!r->config.in_rings)
+		r->config.in_rings = 1;
 	if (!r->config.max_peers)
 		r->config.max_peers = RIG_PEERS;
 	r->out_rings = r->config.workers + (r->config.shared_queue ? 0 : 1);
@@ -325,8 +333,9 @@ rig_destroy(struct rig *r)
 		while (rig_receive(r, port, frame))
 			;
 	for (uint16_t port = 0; port < RIG_PORTS; port++)
-		while (rte_ring_dequeue(r->in[port], (void **)&m) == 0)
-			rte_pktmbuf_free(m);
+		for (unsigned q = 0; q < r->config.in_rings; q++)
+			while (rte_ring_dequeue(r->in_queue[port][q], (void **)&m) == 0)
+				rte_pktmbuf_free(m);
 	sl_dataplane_buffers(r->dp, &free_count, &total);
 	SL_EXPECT_EQ(free_count, total);
 	expect_pool_whole(r->pool);
@@ -341,7 +350,8 @@ rig_destroy(struct rig *r)
 	sl_session_table_destroy(r->table);
 	sl_identity_destroy(r->identity);
 	for (uint16_t port = 0; port < RIG_PORTS; port++) {
-		rte_ring_free(r->in[port]);
+		for (unsigned q = 0; q < r->config.in_rings; q++)
+			rte_ring_free(r->in_queue[port][q]);
 		for (unsigned q = 0; q < r->out_rings; q++)
 			rte_ring_free(r->out[port][q]);
 	}
@@ -369,8 +379,9 @@ void
 rig_inject(struct rig *r, uint16_t port, const void *frame, size_t len)
 {
 	struct rte_mbuf *m = rig_mbuf(r, frame, len);
+	const uint16_t q = r->config.queue_of ? r->config.queue_of(r->dp->ports[port].ethdev, frame, len) : 0;
 
-	if (rte_ring_enqueue(r->in[port], m) != 0) {
+	if (rte_ring_enqueue(r->in_queue[port][q], m) != 0) {
 		sl_test_fail(__FILE__, __LINE__, "test's ring is full");
 		rte_pktmbuf_free(m);
 	}

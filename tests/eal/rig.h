@@ -41,6 +41,12 @@ struct rig_config {
 	uint16_t mtu;		/* of the ports, IP; 0 = 1500 and the transports' usual ones */
 	uint16_t data_size;	/* of the ports' buffers; 0 = for the MTU */
 	enum sl_elephant_mode elephant;
+	uint16_t in_rings;	/* receive queues of a port's device; 0 = 1 */
+	/* The queue that the device puts a frame in, with several; NULL = the first. */
+	uint16_t (*queue_of)(uint16_t ethdev, const uint8_t *frame, size_t len);
+	enum sl_steering steering;
+	uint32_t rx_workers;	/* of the ports */
+	bool no_ethernet;	/* UDP alone */
 };
 
 /* The far end. */
@@ -79,7 +85,9 @@ struct rig {
 	struct sl_router *router;
 	struct sl_dataplane *dp;
 	struct rte_mempool *pool;
-	struct rte_ring *in[RIG_PORTS], *out[RIG_PORTS][RIG_WORKERS + 1];
+	struct rte_ring *in[RIG_PORTS]; /* the first of: */
+	struct rte_ring *in_queue[RIG_PORTS][RIG_WORKERS];
+	struct rte_ring *out[RIG_PORTS][RIG_WORKERS + 1];
 	unsigned out_rings;
 	uint8_t mac[RIG_PORTS][6];
 	struct rig_peer peers[RIG_PEERS];

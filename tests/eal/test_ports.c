@@ -195,6 +195,50 @@ SL_TEST(ports, pcap)
 	SL_EXPECT_EQ(up_and_down(device, 1, 0, &error), 0);
 }
 
+/* What steers frames to workers on the drivers that are here, and how that is shown. */
+static void
+steering(const char *device, enum sl_steering wanted, const char *mode, const char *why)
+{
+	struct sl_port_config pc = {.name = "port", .rx_descriptors = 256, .tx_descriptors = 256, .steering = wanted, .addr_count = 1,
+		.addrs = {{.family = 4, .prefix_len = 24, .ip = {192, 0, 2, 1}}}};
+	const struct sl_dataplane_transport t = {.kind = SL_ADDR_UDP4, .mtu = 1280, .udp_port = 2121, .bind_any4 = true};
+	static const struct sl_fib_ref fib = {NULL};
+	struct sl_session_table *table;
+	struct sl_dataplane *dp = dataplane_make(&table, &fib, 2);
+	struct sl_port_stats s;
+	const char *error = NULL;
+
+	SL_ASSERT(dp);
+	snprintf(pc.device, sizeof(pc.device), "%s", device);
+	if (sl_dataplane_port_add(dp, &pc, &error) == 0) {
+		SL_EXPECT_EQ(sl_dataplane_transport_add(dp, &t), 0);
+		SL_EXPECT_EQ(sl_dataplane_start(dp), 0);
+		SL_EXPECT_EQ(sl_dataplane_port_stats(dp, 0, &s), 0);
+		SL_EXPECT_MSG(!strcmp(s.steering, mode) && strstr(s.steering_why, why), "%s: %s: %s", device, s.steering, s.steering_why);
+		SL_EXPECT_EQ(s.flow_rules, 0);
+		SL_EXPECT_EQ(s.queues == 1, wanted == SL_STEERING_OFF);
+		sl_dataplane_stop(dp);
+	}
+	sl_dataplane_destroy(dp);
+	sl_session_table_destroy(table);
+	if (error && strcmp(error, "device cannot be attached") == 0)
+		SL_SKIP("no rights for this device");
+	SL_EXPECT_MSG(error == NULL, "%s: %s", device, error);
+}
+SL_TEST(ports, steering_null)
+{
+	steering("net_null_t2", SL_STEERING_AUTO, "rss", "the driver has no flow rules: RSS over the outer five-tuple, read back, table of 2 queues");
+	steering("net_null_t2", SL_STEERING_OFF, "software", "steering: off");
+}
+SL_TEST(ports, steering_af_packet)
+{
+	steering("net_af_packet_t4,iface=lo", SL_STEERING_AUTO, "driver", "the driver has no flow rules: no RSS to set; the driver spreads");
+}
+SL_TEST(ports, steering_tap)
+{
+	steering("net_tap_t1,iface=sltest1", SL_STEERING_AUTO, "rss", "flow rules refused (");
+}
+
 /* Errors name their step, and leave nothing behind: the same device comes up afterwards. */
 SL_TEST(ports, errors)
 {
