@@ -50,11 +50,13 @@ static inline bool sl_replay_commit(struct sl_replay *r, uint64_t counter)
 	if (counter > r->highest) {
 		uint64_t from = r->highest / 64, words = counter / 64 - from;
 
-		if (words > SL_REPLAY_WORDS)
-			words = SL_REPLAY_WORDS;
-		for (uint64_t i = 1; i <= words; i++)
-			r->seen[(from + i) % SL_REPLAY_WORDS] = 0;
 		r->highest = counter;
+		if (__builtin_expect(words != 0, 0)) {
+			if (words > SL_REPLAY_WORDS)
+				words = SL_REPLAY_WORDS;
+			for (uint64_t i = 1; i <= words; i++)
+				r->seen[(from + i) % SL_REPLAY_WORDS] = 0;
+		}
 	} else if (!sl_replay_check(r, counter)) {
 		return false;
 	}

@@ -144,9 +144,15 @@ sl_links_hash_addr16(const struct sl_links *l, const struct sl_node_addr *a)
 static uint64_t
 hash_address(const struct sl_links *l, const struct sl_addr *a)
 {
-	uint64_t h = (sl_addr_hash(a) ^ l->hash_key) * 0x9e3779b97f4a7c15ull;
+	uint64_t w[3], h = l->hash_key;
 
-	return h ^ h >> 31;
+	memcpy(w, a, sizeof(w));
+	for (int i = 0; i < 3; i++) {
+		h = (h ^ w[i]) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
+	}
+	h *= 0xbf58476d1ce4e5b9ull;
+	return h ^ h >> 32;
 }
 
 void

@@ -44,38 +44,40 @@ struct sl_mmp_rx {
 	uint32_t interval;	/* written by control */
 };
 
-/* One authentic frame. now_us: monotonic, microseconds; bytes: whole FMP packet. Owner worker only. */
+/* The difference in transit time to the frame before: as RFC 3550 smooths it. */
 static inline void
-sl_mmp_rx_frame(struct sl_mmp_rx *m, uint64_t counter, uint32_t ts_ms, uint32_t bytes, uint64_t now_us, uint8_t flags)
+sl_mmp_rx_jitter(struct sl_mmp_rx *m, uint32_t ts_ms, uint64_t now_us)
 {
-	uint32_t interval = __atomic_load_n(&m->interval, __ATOMIC_RELAXED);
+	/* Both differences as signed numbers: the inner timestamp wraps, and comes from the peer. */
+	const int64_t d = (int64_t)(now_us - m->last_rx_us) - (int64_t)(int32_t)(ts_ms - m->last_ts_ms) * 1000;
+	uint64_t mag = (uint64_t)(d < 0 ? -d : d);
 
+	if (mag > UINT32_MAX >> 5) /* 134 s: keeps jitter << 4 within 32 bits */
+		mag = UINT32_MAX >> 5;
+	m->jitter_q4_us += (uint32_t)mag - (m->jitter_q4_us >> 4);
+}
+
+/* A frame that is the session's first, or not the one expected, or the first since a report. */
+static inline void
+sl_mmp_rx_odd(struct sl_mmp_rx *m, uint64_t counter, uint32_t interval, uint8_t flags)
+{
 	if (interval != m->interval_seen) {
 		m->interval_seen = interval;
 		m->burst_open = 0;
 		m->burst_longest = 0;
 	}
-	if (m->frames) {
-		/* Both differences as signed numbers: the inner timestamp wraps, and comes from the peer. */
-		int64_t d = (int64_t)(now_us - m->last_rx_us) - (int64_t)(int32_t)(ts_ms - m->last_ts_ms) * 1000;
-		uint64_t mag = (uint64_t)(d < 0 ? -d : d);
+	if (m->frames && counter > m->expected) {
+		uint64_t gap = counter - m->expected;
+		uint64_t open = m->burst_open + (gap > UINT32_MAX ? UINT32_MAX : gap);
 
-		if (mag > UINT32_MAX >> 5) /* 134 s: keeps jitter << 4 within 32 bits */
-			mag = UINT32_MAX >> 5;
-		m->jitter_q4_us += (uint32_t)mag - (m->jitter_q4_us >> 4);
-		if (counter > m->expected) {
-			uint64_t gap = counter - m->expected;
-			uint64_t open = m->burst_open + (gap > UINT32_MAX ? UINT32_MAX : gap);
-
-			if (!m->burst_open)
-				m->bursts++;
-			m->burst_open = open > UINT32_MAX ? UINT32_MAX : (uint32_t)open;
-			m->burst_sum += gap;
-			if (m->burst_open > m->burst_longest)
-				m->burst_longest = m->burst_open;
-		} else {
-			m->burst_open = 0;
-		}
+		if (!m->burst_open)
+			m->bursts++;
+		m->burst_open = open > UINT32_MAX ? UINT32_MAX : (uint32_t)open;
+		m->burst_sum += gap;
+		if (m->burst_open > m->burst_longest)
+			m->burst_longest = m->burst_open;
+	} else if (m->frames) {
+		m->burst_open = 0;
 	}
 	if (counter >= m->expected || !m->frames)
 		m->expected = counter + 1;
@@ -85,7 +87,26 @@ sl_mmp_rx_frame(struct sl_mmp_rx *m, uint64_t counter, uint32_t ts_ms, uint32_t 
 		m->highest = counter;
 		m->spin = flags & 0x04u;
 	}
-	m->ce_frames += (flags & 0x02u) != 0 && m->ce_frames != UINT32_MAX;
+}
+
+/* One authentic frame. now_us: monotonic, microseconds; bytes: whole FMP packet. Owner worker only. */
+static inline void
+sl_mmp_rx_frame(struct sl_mmp_rx *m, uint64_t counter, uint32_t ts_ms, uint32_t bytes, uint64_t now_us, uint8_t flags)
+{
+	const uint32_t interval = __atomic_load_n(&m->interval, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(m->frames != 0, 1))
+		sl_mmp_rx_jitter(m, ts_ms, now_us);
+	if (__builtin_expect((counter == m->expected) & (interval == m->interval_seen) & (m->frames != 0), 1)) {
+		m->burst_open = 0;
+		m->expected = counter + 1;
+		m->highest = counter;
+		m->spin = flags & 0x04u;
+	} else {
+		sl_mmp_rx_odd(m, counter, interval, flags);
+	}
+	if (__builtin_expect(flags & 0x02u, 0))
+		m->ce_frames += m->ce_frames != UINT32_MAX;
 	m->frames++;
 	m->bytes += bytes;
 	m->last_ts_ms = ts_ms;

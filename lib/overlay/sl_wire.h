@@ -124,10 +124,7 @@ static inline void
 sl_header_build(uint8_t h[SL_HEADER_BYTES], uint8_t flags, uint16_t plaintext_len, uint32_t receiver_idx,
 	uint64_t counter)
 {
-	h[0] = SL_PHASE_ESTABLISHED;
-	h[1] = flags;
-	sl_put16(h + 2, plaintext_len);
-	sl_put32(h + 4, receiver_idx);
+	sl_put64(h, SL_PHASE_ESTABLISHED | (uint64_t)flags << 8 | (uint64_t)plaintext_len << 16 | (uint64_t)receiver_idx << 32);
 	sl_put64(h + 8, counter);
 }
 
@@ -277,12 +274,13 @@ struct sl_coords_seen {
 static inline bool
 sl_payload_may_carry_coords(const uint8_t *payload, size_t len)
 {
-	uint8_t phase;
+	uint32_t head;
 
 	if (len < 2)
 		return false;
-	phase = payload[0] & 0x0f;
-	return phase == 1 || phase == 2 || (payload[0] == 0 && (payload[1] & 0x05) == 0x01);
+	head = sl_get16(payload);
+	/* phase 1 or 2; or a plain data frame whose flags say so and that is not encrypted */
+	return ((head & 0x0f) - 1 < 2) | ((head & 0x05ff) == 0x0100);
 }
 bool sl_payload_coords(struct sl_coords_seen *seen, const uint8_t *payload, size_t len);
 

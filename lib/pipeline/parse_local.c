@@ -3,7 +3,12 @@
 #include <errno.h>
 #include "sl_parse.h"
 
+const uint8_t sl_parse_net4_bad[256] = {[0] = 1, [127] = 1, [224 ... 255] = 1};
+
 /* --- shapes --------------------------------------------------------------------------------------------------------- */
+
+/* First byte of an established packet: version 0 and its phase. */
+static const uint8_t established = SL_PHASE_ESTABLISHED;
 
 static void
 shape_want(struct sl_parse_shape *s, unsigned at, const void *bytes, unsigned n)
@@ -46,6 +51,7 @@ shape_udp4(struct sl_parse_local *local, const struct sl_parse_udp *t, unsigned 
 	shape_want(s, ip + 9, &(const uint8_t){SL_IPPROTO_UDP}, 1);
 	shape_want(s, ip + 16, &local->ip4[i], 4);
 	shape_want(s, ip + SL_IP4_BYTES + 2, &t->port_wire, 2);
+	shape_want(s, ip + SL_IP4_BYTES + SL_UDP_BYTES, &established, 1);
 }
 
 static void
@@ -61,6 +67,7 @@ shape_udp6(struct sl_parse_local *local, const struct sl_parse_udp *t, unsigned 
 	shape_want(s, ip + 6, &(const uint8_t){SL_IPPROTO_UDP}, 1);
 	shape_want(s, ip + 24, local->ip6[i], 16);
 	shape_want(s, ip + SL_IP6_BYTES + 2, &t->port_wire, 2);
+	shape_want(s, ip + SL_IP6_BYTES + SL_UDP_BYTES, &established, 1);
 }
 
 /* The first transport that listens decides (sl_parse_udp_lookup()): its shape comes first. */
@@ -76,8 +83,10 @@ shapes_make(struct sl_parse_local *local)
 				shape_udp4(local, &local->udp[k], i);
 	if (local->eth) {
 		s = shape_add(local, SL_ADDR_ETH, local->eth_id, local->ethertype);
-		if (s != NULL)
+		if (s != NULL) {
 			shape_want(s, SL_ETHER_BYTES, &(const uint8_t){SL_ETH_TYPE_DATA}, 1);
+			shape_want(s, SL_ETHER_BYTES + SL_ETH_HEADER_BYTES, &established, 1);
+		}
 	}
 	for (unsigned k = 0; k < local->udp_count; k++)
 		for (unsigned i = 0; i < local->ip6_count; i++)

@@ -30,12 +30,11 @@
 #define SL_AHEAD_MBUF 8u /* mbuf header, for classify */
 #define SL_AHEAD_DATA 4u /* first line of the packet, for classify */
 
-/* The frames of the burst that leave to one peer. */
+/* The frames of the burst that leave to one peer. Half a cache line. */
 struct sl_group {
 	struct sl_session *session;
-	const struct sl_path *path;
-	uint64_t bytes;	  /* of FMP packets */
 	uint64_t counter; /* of the next frame, once reserved */
+	uint32_t bytes;	  /* of FMP packets */
 	uint32_t count;
 	uint32_t ts_ms;	 /* inner timestamp */
 	uint8_t tx_flags; /* K and SP */
@@ -55,7 +54,7 @@ struct sl_burst {
 	struct rte_mempool *join_pool; /* its large buffers; NULL: its frames come in one piece */
 	const struct sl_fib *fib;
 
-	struct rte_mbuf *mbuf[SL_BURST_MAX];
+	struct rte_mbuf *mbuf[SL_BURST_MAX + SL_AHEAD_MBUF]; /* classify writes behind the last */
 	uint8_t verdict[SL_BURST_MAX]; /* enum sl_verdict or SL_VERDICT_NONE */
 	uint8_t live[SL_BURST_MAX];
 
@@ -71,8 +70,11 @@ struct sl_burst {
 	uint32_t lead[SL_BURST_MAX]; /* bytes of text that are plaintext */
 	/* next hop, egress */
 	struct sl_hop hop[SL_BURST_MAX];
+	const struct sl_path *path[SL_BURST_MAX];
 	uint8_t group_of[SL_BURST_MAX];
 	struct sl_group group[SL_BURST_MAX];
+	/* wrap */
+	uint8_t out_port[SL_BURST_MAX];
 	/* the AEAD's lists, in the order of live[] */
 	struct sl_aead_op op[SL_BURST_MAX];
 	struct sl_aead_reop reop[SL_BURST_MAX];
@@ -102,11 +104,10 @@ sl_burst_groups_begin(struct sl_burst *b, struct sl_group_marks *m)
 }
 /*
  * Adds frame i to its peer's group. Without branches: whether a frame is the first of its group is as good as random.
- * Session and path are the last ones seen, should control have changed them meanwhile.
+ * The session is the last one seen, should control have changed it meanwhile.
  */
 static inline void
-sl_burst_group(struct sl_burst *b, struct sl_group_marks *m, uint32_t i, struct sl_session *session,
-	const struct sl_path *path)
+sl_burst_group(struct sl_burst *b, struct sl_group_marks *m, uint32_t i, struct sl_session *session)
 {
 	uint32_t *mark = &m->of_peer[b->hop[i].peer_id];
 	const bool first = *mark >> 8 != m->serial;
@@ -117,7 +118,6 @@ sl_burst_group(struct sl_burst *b, struct sl_group_marks *m, uint32_t i, struct 
 	b->group_count += first;
 	b->group_of[i] = (uint8_t)at;
 	g->session = session;
-	g->path = path;
 	g->count = (first ? 0 : g->count) + 1;
 	g->bytes = (first ? 0 : g->bytes) + b->fmp_len[i];
 }

@@ -112,27 +112,31 @@ sl_cksum_add(uint64_t sum, const void *data, size_t len)
 	return sum;
 }
 
-/* The 20 bytes of an IPv4 header without options. */
-static inline uint64_t
-sl_cksum_ip4(const uint8_t *ip)
+/*
+ * To 16 bits in memory order, not complemented. 0 only when every byte was zero. A number added to itself with its halves
+ * exchanged has in its upper half their sum with the carry brought around.
+ */
+static inline uint16_t
+sl_cksum_fold32(uint32_t sum)
 {
-	uint64_t w[2];
-	uint32_t last;
-
-	memcpy(w, ip, 16);
-	memcpy(&last, ip + 16, 4);
-	return (w[0] & 0xffffffff) + (w[0] >> 32) + (w[1] & 0xffffffff) + (w[1] >> 32) + last;
+	return (uint16_t)((sum + (sum << 16 | sum >> 16)) >> 16);
 }
-
-/* To 16 bits in memory order, not complemented. 0 only when every byte was zero. */
 static inline uint16_t
 sl_cksum_fold(uint64_t sum)
 {
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
+	return sl_cksum_fold32((uint32_t)((sum + (sum << 32 | sum >> 32)) >> 32));
+}
+
+/* The 20 bytes of an IPv4 header without options, folded. */
+static inline uint16_t
+sl_cksum_ip4(const uint8_t *ip)
+{
+	uint64_t sum;
+	uint32_t last;
+
+	memcpy(&last, ip + 16, 4);
+	sum = sl_cksum_carry(sl_cksum_carry(last, ip), ip + 8);
+	return sl_cksum_fold(sum);
 }
 
 /* Sum of a pseudo header (RFC 768, RFC 8200 8.1): both addresses as they lie next to each other in the IP header. */

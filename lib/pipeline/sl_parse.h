@@ -105,6 +105,7 @@ struct sl_parse_local {
 	struct sl_parse_shape shape[SL_PARSE_SHAPES_MAX];
 	unsigned shape_count;
 	uint64_t mac_word;	  /* first 8 bytes of a frame to us, source bytes zero */
+	/* These two are looked at as one row of 16: entries that are not used are 0. */
 	uint32_t ip4[SL_PARSE_IP4_MAX];	      /* as in memory */
 	uint32_t ip4_broadcast[SL_PARSE_IP4_MAX]; /* of the address's prefix; the address itself when it has none */
 	uint64_t ip6[SL_PARSE_IP6_MAX][2];
@@ -248,72 +249,107 @@ sl_parse_shape_fits(const struct sl_parse_shape *s, const uint8_t *frame)
 
 /*
  * The rest of the checks for a frame that fits a shape, by kind. Conditions are added up, not branched on one by one:
- * nearly all frames meet all of them. fmp_len: of the FMP packet, as the outer headers have it.
+ * nearly all frames meet all of them. True only for what the slow parser would accept with the same result, but for the UDP
+ * checksum over IPv6 and IPv4, which is the caller's.
+ *
+ * *out is written as four words: the address (sl_addr is three), and what is behind it.
  */
-static inline bool
-sl_parse_shape_ip4(const struct sl_parse_local *local, const uint8_t *f, size_t len, uint32_t hints,
-	struct sl_parsed *out)
+#define SL_PARSED_TAIL(offset, len, due) \
+	((uint64_t)(offset) | (uint64_t)(len) << 16 | (uint64_t)SL_PARSE_ESTABLISHED << 32 | (uint64_t)(due) << 40)
+static inline void
+sl_parsed_write(struct sl_parsed *out, uint64_t from, uint64_t addr0, uint64_t addr1, uint64_t tail)
 {
-	const uint8_t *ip = f + SL_ETHER_BYTES, *udp = ip + SL_IP4_BYTES;
-	const unsigned total = sl_get16be(ip + 2);
-	const uint8_t net = ip[12];
-	uint32_t src, bad;
+	/* Word by word: as one vector they would be put together in memory, and its load would wait for four stores. */
+	memcpy(out, &from, 8);
+	memcpy((uint8_t *)out + 8, &addr0, 8);
+	memcpy((uint8_t *)out + 16, &addr1, 8);
+	memcpy((uint8_t *)out + 24, &tail, 8);
+}
 
-	memcpy(&src, ip + 12, 4);
-	bad = (total > len - SL_ETHER_BYTES) | (total < SL_IP4_BYTES + SL_UDP_BYTES) |
-		(sl_get16be(udp + 4) != total - SL_IP4_BYTES);
-	/* 0/8, 127/8, 224/3 cannot be a peer */
-	bad |= ((uint8_t)(net - 1) >= 223) | (net == 127);
+/* The length an established packet's own prefix gives it: sl_packet_classify(). */
+static inline uint32_t
+sl_parse_prefix_len(const uint8_t *fmp)
+{
+	return (uint32_t)sl_get16(fmp + 2) + SL_ESTABLISHED_MIN_BYTES;
+}
+
+/* By the first byte of an IPv4 address: 0/8, 127/8 and 224/3 cannot be a peer. */
+extern const uint8_t sl_parse_net4_bad[256];
+
+/* Ours, or a broadcast address of one of our prefixes. What is behind the count is zero. */
+static inline uint32_t
+sl_parse_source4_ours(const struct sl_parse_local *local, uint32_t src)
+{
+#ifdef __AVX512F__
+	return _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(local->ip4), _mm512_set1_epi32((int)src));
+#else
+	uint32_t bad = 0;
+
 	for (unsigned i = 0; i < local->ip4_count; i++)
 		bad |= (src == local->ip4[i]) | (src == local->ip4_broadcast[i]);
-	bad |= !(hints & SL_RX_IP_GOOD) & (sl_cksum_fold(sl_cksum_ip4(ip)) != 0xffff);
-	out->from.u.words[0] = src;
-	out->from.u.words[1] = 0;
-	out->len = (uint16_t)(total - SL_IP4_BYTES - SL_UDP_BYTES);
-	out->offset = SL_ETHER_BYTES + SL_IP4_BYTES + SL_UDP_BYTES;
-	out->checksum_due = (udp[6] | udp[7]) != 0;
-	return !bad;
+	return bad;
+#endif
 }
 
 static inline bool
-sl_parse_shape_ip6(const struct sl_parse_local *local, const uint8_t *f, size_t len, struct sl_parsed *out)
+sl_parse_shape_ip4(const struct sl_parse_local *local, const struct sl_parse_shape *s, const uint8_t *f, size_t len,
+	uint32_t hints, struct sl_parsed *out)
 {
+	enum { OFFSET = SL_ETHER_BYTES + SL_IP4_BYTES + SL_UDP_BYTES };
+	const uint8_t *ip = f + SL_ETHER_BYTES;
+	const uint32_t fmp_len = sl_parse_prefix_len(f + OFFSET);
+	/* [ source port | destination port | length | checksum ] from the top */
+	const uint64_t udp = __builtin_bswap64(sl_get64(ip + SL_IP4_BYTES)), port = udp >> 48;
+	const uint32_t total = sl_get32be(ip) & 0xffff;
+	uint32_t src;
+	uint64_t bad;
+
+	memcpy(&src, ip + 12, 4);
+	bad = (total ^ (fmp_len + SL_IP4_BYTES + SL_UDP_BYTES)) | (((udp >> 16) & 0xffff) ^ (fmp_len + SL_UDP_BYTES));
+	bad |= (uint64_t)(len - OFFSET - fmp_len) >> 63; /* longer than what came */
+	bad |= (port - 1) >> 63;
+	bad |= sl_parse_net4_bad[ip[12]] | sl_parse_source4_ours(local, src);
+	if (!(hints & SL_RX_IP_GOOD))
+		bad |= sl_cksum_ip4(ip) ^ 0xffffu;
+	sl_parsed_write(out, s->from | port << 16, src, 0, SL_PARSED_TAIL(OFFSET, fmp_len, (udp & 0xffff) != 0));
+	return bad == 0;
+}
+
+static inline bool
+sl_parse_shape_ip6(const struct sl_parse_local *local, const struct sl_parse_shape *s, const uint8_t *f, size_t len,
+	struct sl_parsed *out)
+{
+	enum { OFFSET = SL_ETHER_BYTES + SL_IP6_BYTES + SL_UDP_BYTES };
 	const uint8_t *ip = f + SL_ETHER_BYTES, *udp = ip + SL_IP6_BYTES;
-	const unsigned payload = sl_get16be(ip + 4);
+	const uint32_t fmp_len = sl_parse_prefix_len(f + OFFSET);
+	const uint16_t port = sl_get16be(udp);
+	const uint64_t link = sl_ip6_is_link_local(ip + 8) ? local->link : 0;
 	uint64_t src[2];
 	uint32_t bad;
 
 	memcpy(src, ip + 8, 16);
-	bad = (payload > len - SL_ETHER_BYTES - SL_IP6_BYTES) | (payload < SL_UDP_BYTES) |
-		(sl_get16be(udp + 4) != payload);
+	bad = (sl_get16be(ip + 4) != fmp_len + SL_UDP_BYTES) | (sl_get16be(udp + 4) != fmp_len + SL_UDP_BYTES) |
+		(fmp_len + OFFSET > len) | (port == 0);
 	/* ff00::/8 cannot be a peer; ::/8 holds the unspecified, loopback and mapped addresses: looked at slowly */
-	bad |= (ip[8] == 0xff) | (ip[8] == 0) | !(udp[6] | udp[7]);
+	bad |= (ip[8] == 0xff) | (ip[8] == 0) | (sl_get16(udp + 6) == 0);
 	for (unsigned i = 0; i < local->ip6_count; i++)
 		bad |= !((src[0] ^ local->ip6[i][0]) | (src[1] ^ local->ip6[i][1]));
-	out->from.u.words[0] = src[0];
-	out->from.u.words[1] = src[1];
-	out->from.link = sl_ip6_is_link_local(ip + 8) ? local->link : 0;
-	out->len = (uint16_t)(payload - SL_UDP_BYTES);
-	out->offset = SL_ETHER_BYTES + SL_IP6_BYTES + SL_UDP_BYTES;
-	out->checksum_due = true;
+	sl_parsed_write(out, s->from | (uint64_t)port << 16 | link << 48, src[0], src[1], SL_PARSED_TAIL(OFFSET, fmp_len, true));
 	return !bad;
 }
 
 static inline bool
-sl_parse_shape_eth(const struct sl_parse_local *local, const uint8_t *f, size_t len, struct sl_parsed *out)
+sl_parse_shape_eth(const struct sl_parse_local *local, const struct sl_parse_shape *s, const uint8_t *f, size_t len,
+	struct sl_parsed *out)
 {
-	const unsigned flen = sl_get16(f + SL_ETHER_BYTES + 1);
-	uint64_t own, src = 0;
+	enum { OFFSET = SL_ETHER_BYTES + SL_ETH_HEADER_BYTES };
+	const uint32_t fmp_len = sl_parse_prefix_len(f + OFFSET);
+	const uint64_t own = local->mac_word & 0xffffffffffffull, src = sl_get64(f + 6) & 0xffffffffffffull;
 
-	memcpy(&src, f + 6, 6);
-	own = local->mac_word & 0xffffffffffffull;
-	out->from.u.words[0] = src;
-	out->from.u.words[1] = 0;
-	out->len = (uint16_t)flen;
-	out->offset = SL_ETHER_BYTES + SL_ETH_HEADER_BYTES;
-	out->checksum_due = false;
+	sl_parsed_write(out, s->from, src, 0, SL_PARSED_TAIL(OFFSET, fmp_len, false));
 	/* all zero but the last byte: looked at slowly */
-	return !((flen > len - SL_ETHER_BYTES - SL_ETH_HEADER_BYTES) | ((src & 0xffffffffffull) == 0) | (src == own));
+	return !((sl_get16(f + SL_ETHER_BYTES + 1) != fmp_len) | (fmp_len + OFFSET > len) | ((src & 0xffffffffffull) == 0) |
+		(src == own));
 }
 
 /* True only for an established frame that the slow parser would accept with the same result. */
@@ -321,35 +357,17 @@ static inline bool
 sl_parse_shape(const struct sl_parse_local *local, const struct sl_parse_shape *s, const uint8_t *f, size_t len,
 	uint32_t hints, struct sl_parsed *out)
 {
-	const uint8_t *fmp;
-	uint32_t prefix;
-	bool good;
-
-	memcpy(&out->from, &s->from, 8);
-	if (s->kind == SL_ADDR_UDP4)
-		good = sl_parse_shape_ip4(local, f, len, hints, out);
-	else if (s->kind == SL_ADDR_UDP6)
-		good = sl_parse_shape_ip6(local, f, len, out);
-	else
-		good = sl_parse_shape_eth(local, f, len, out);
-	if (!good || out->len < SL_ESTABLISHED_MIN_BYTES)
-		return false;
-	fmp = f + out->offset;
-	prefix = sl_get32(fmp);
-	/* version 0, phase 0, the length: sl_packet_classify() */
-	if ((prefix & 0xff) != SL_PHASE_ESTABLISHED || prefix >> 16 != out->len - (uint32_t)SL_ESTABLISHED_MIN_BYTES)
-		return false;
-	out->kind = SL_PARSE_ESTABLISHED;
 	if (s->kind == SL_ADDR_ETH)
-		return true;
-	out->from.udp_port = sl_get16be(fmp - SL_UDP_BYTES);
+		return sl_parse_shape_eth(local, s, f, len, out);
+	if (!(s->kind == SL_ADDR_UDP4 ? sl_parse_shape_ip4(local, s, f, len, hints, out) :
+			sl_parse_shape_ip6(local, s, f, len, out)))
+		return false;
 	out->checksum_due &= !(hints & SL_RX_L4_GOOD) & !local->skip_udp_checksum;
-	if (!(hints & SL_RX_L4_LATER) && out->checksum_due) {
+	if (__builtin_expect(!(hints & SL_RX_L4_LATER) && out->checksum_due, 0)) {
 		out->checksum_due = false;
-		if (!sl_parse_checksum_good(s->kind, fmp, out->len))
-			return false;
+		return sl_parse_checksum_good(s->kind, f + out->offset, out->len);
 	}
-	return out->from.udp_port != 0;
+	return true;
 }
 
 /*

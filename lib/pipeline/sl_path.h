@@ -45,7 +45,7 @@ struct sl_path {
 	bool checksum;	   /* the writer computes the UDP checksum */
 	uint16_t port;	   /* port index to transmit on */
 	uint16_t mtu;	   /* largest FMP packet, bytes */
-	uint32_t ip_sum;   /* of the IPv4 header as in hdr */
+	uint32_t ip_sum;   /* of the IPv4 header as in hdr, folded */
 	uint32_t udp_sum;  /* of pseudo header and UDP ports, without the length */
 	uint8_t hdr[80];   /* headers with lengths, identification and checksums zero; hdr_len are used */
 	uint8_t l2_len, l3_len; /* bytes, for mbuf offload fields; raw Ethernet: l3_len 0 */
@@ -124,7 +124,7 @@ sl_path_write(const struct sl_path *path, uint8_t *frame, unsigned fmp_len, uint
 
 		sl_put16be(ip + 2, total);
 		memcpy(ip + 4, &ip_id, 2);
-		cksum = (uint16_t)~sl_cksum_fold(sl_cksum_add16(path->ip_sum + ip_id, total));
+		cksum = (uint16_t)~sl_cksum_fold32(path->ip_sum + ip_id + __builtin_bswap16(total));
 		memcpy(ip + 10, &cksum, 2);
 	} else {
 		sl_put16be(end - SL_UDP_BYTES - SL_IP6_BYTES + 4, udp_len);

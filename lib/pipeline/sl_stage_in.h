@@ -5,6 +5,7 @@
  * The receiving half of transit: classify, session, admit, open, commit. Each stage reads and writes struct
  * sl_burst only, and what its session's owner may write.
  */
+#include <assert.h>
 #include "sl_join.h"
 #include "sl_worker.h"
 
@@ -12,13 +13,12 @@
 static inline uint32_t
 sl_rx_hints(const struct rte_mbuf *m)
 {
-	const uint64_t f = m->ol_flags;
-	uint32_t hints = SL_RX_L4_LATER;
+	const uint32_t f = (uint32_t)m->ol_flags;
+	/* "Good" is one bit without the other: both mean that it is not known. */
+	uint32_t hints = SL_RX_L4_LATER | (f / RTE_MBUF_F_RX_IP_CKSUM_GOOD & ~(f / RTE_MBUF_F_RX_IP_CKSUM_BAD) & SL_RX_IP_GOOD) |
+		(f / (RTE_MBUF_F_RX_L4_CKSUM_GOOD / 2) & ~(f / (RTE_MBUF_F_RX_L4_CKSUM_BAD / 2)) & SL_RX_L4_GOOD);
 
-	if ((f & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD)
-		hints |= SL_RX_IP_GOOD;
-	if ((f & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD)
-		hints |= SL_RX_L4_GOOD;
+	static_assert(SL_RX_IP_GOOD == 1 && SL_RX_L4_GOOD == 2, "single bits, shifted to their places");
 	if (unlikely(f & RTE_MBUF_F_RX_VLAN_STRIPPED))
 		hints |= SL_RX_VLAN_STRIPPED | SL_RX_VLAN_TCI(m->vlan_tci);
 	return hints;
@@ -39,6 +39,13 @@ sl_frame_note(struct sl_burst *b, uint32_t i, uint8_t kind, const void *what, ui
 	return verdict;
 }
 
+/* The row that says whose frame it is: asked for when the header has been found, read by session. */
+static inline void
+sl_session_fetch(const struct sl_session_view *v, const uint8_t *fmp)
+{
+	rte_prefetch0(&v->slots[sl_get32(fmp + 4) & v->slot_mask]);
+}
+
 /* The port's headers: an FMP packet and its source, or PUNT, or a DROP_* of the parser's, or DROP_SEGMENTS*. */
 static inline void
 sl_stage_classify(struct sl_worker *w, struct sl_burst *b)
@@ -48,22 +55,28 @@ sl_stage_classify(struct sl_worker *w, struct sl_burst *b)
 		[SL_PARSE_HANDSHAKE] = SL_FRAME_HANDSHAKE, [SL_PARSE_NEIGH] = SL_FRAME_NEIGHBOUR,
 		[SL_PARSE_BEACON] = SL_FRAME_BEACON, [SL_PARSE_TRAVERSAL] = SL_FRAME_TRAVERSAL,
 		[SL_PARSE_MDNS] = SL_FRAME_MDNS};
+	const uint32_t count = b->count;
+	uint64_t rx_bytes = 0;
 	uint32_t live = 0;
 
-	for (uint32_t i = 0; i < b->count && i < SL_AHEAD_DATA; i++)
-		rte_prefetch0(rte_pktmbuf_mtod(b->mbuf[i], void *));
 	b->rx_bytes = 0;
-	for (uint32_t i = 0; i < b->count; i++) {
+	b->live_count = 0;
+	if (unlikely(count == 0))
+		return;
+	/* The last one again behind the end, so that nobody has to look whether there is one to fetch. */
+	for (uint32_t k = 0; k < SL_AHEAD_MBUF; k++)
+		b->mbuf[count + k] = b->mbuf[count - 1];
+	for (uint32_t i = 0; i < SL_AHEAD_DATA; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(b->mbuf[i], void *));
+	for (uint32_t i = 0; i < count; i++) {
 		struct rte_mbuf *m = b->mbuf[i];
 		struct sl_parsed *in = &b->in[i];
 		uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
 		enum sl_verdict v;
 
-		if (i + SL_AHEAD_MBUF < b->count)
-			rte_prefetch0(b->mbuf[i + SL_AHEAD_MBUF]);
-		if (i + SL_AHEAD_DATA < b->count)
-			rte_prefetch0(rte_pktmbuf_mtod(b->mbuf[i + SL_AHEAD_DATA], void *));
-		b->rx_bytes += m->pkt_len;
+		rte_prefetch0(b->mbuf[i + SL_AHEAD_MBUF]);
+		rte_prefetch0(rte_pktmbuf_mtod(b->mbuf[i + SL_AHEAD_DATA], void *));
+		rx_bytes += m->pkt_len;
 		if (unlikely(m->nb_segs != 1 || m->data_off < SL_PATH_HEADROOM_MIN)) {
 			v = sl_join(b->join_pool, &b->mbuf[i]);
 			if (v != SL_FORWARD) {
@@ -76,29 +89,30 @@ sl_stage_classify(struct sl_worker *w, struct sl_burst *b)
 		}
 		v = sl_parse(local, data, m->data_len, sl_rx_hints(m), in);
 		if (likely(v == SL_FORWARD)) {
+			b->fmp[i] = data + in->offset;
+			b->fmp_len[i] = in->len;
+			sl_session_fetch(w->view, b->fmp[i]);
 			b->verdict[i] = SL_VERDICT_NONE;
 			b->live[live++] = (uint8_t)i;
-		} else {
-			b->verdict[i] = (uint8_t)v;
-			if (v != SL_PUNT)
-				continue;
-			if (in->kind == SL_PARSE_NEIGH) {
-				memset(&in->from, 0, sizeof(in->from));
-				sl_frame_note(b, i, SL_FRAME_NEIGHBOUR, data, m->data_len, SL_PUNT);
-				continue;
-			}
+			continue;
 		}
-		b->fmp[i] = data + in->offset;
-		b->fmp_len[i] = in->len;
-		if (unlikely(v == SL_PUNT))
-			sl_frame_note(b, i, frame_kind[in->kind], b->fmp[i], in->len, SL_PUNT);
+		b->verdict[i] = (uint8_t)v;
+		if (v != SL_PUNT)
+			continue;
+		if (in->kind == SL_PARSE_NEIGH) {
+			memset(&in->from, 0, sizeof(in->from));
+			sl_frame_note(b, i, SL_FRAME_NEIGHBOUR, data, m->data_len, SL_PUNT);
+			continue;
+		}
+		sl_frame_note(b, i, frame_kind[in->kind], data + in->offset, in->len, SL_PUNT);
 	}
+	b->rx_bytes = rx_bytes;
 	b->live_count = live;
 }
 
 /* Frames that another worker classified and handed over: its notes instead of the headers. */
 static inline void
-sl_stage_resume(struct sl_burst *b)
+sl_stage_resume(const struct sl_worker *w, struct sl_burst *b)
 {
 	b->rx_bytes = 0;
 	for (uint32_t i = 0; i < b->count; i++) {
@@ -111,18 +125,17 @@ sl_stage_resume(struct sl_burst *b)
 		b->rx_bytes += b->mbuf[i]->pkt_len;
 		b->verdict[i] = SL_VERDICT_NONE;
 		b->live[i] = (uint8_t)i;
+		sl_session_fetch(w->view, b->fmp[i]);
 	}
 	b->live_count = b->count;
 }
 
-/* Receiver index -> session: two passes, so that each load was prefetched by the one before. Whose it is, admit looks. */
+/* Receiver index -> session. Whose it is, admit looks. */
 static inline void
 sl_stage_session(const struct sl_worker *w, struct sl_burst *b)
 {
 	const struct sl_session_view *v = w->view;
 
-	SL_BURST_EACH(b, k, i)
-		rte_prefetch0(&v->slots[sl_get32(b->fmp[i] + 4) & v->slot_mask]);
 	SL_BURST_EACH(b, k, i) {
 		struct sl_session *s =
 			__atomic_load_n(&v->slots[sl_get32(b->fmp[i] + 4) & v->slot_mask], __ATOMIC_ACQUIRE);

@@ -201,7 +201,8 @@ sl_frame_egress(struct sl_worker *w, struct sl_burst *b, uint32_t i, uint16_t *m
 		sl_event_too_big(w, b, i, *mtu);
 		return SL_DROP_TOO_BIG;
 	}
-	sl_burst_group(b, &w->marks, i, tx, path);
+	b->path[i] = path;
+	sl_burst_group(b, &w->marks, i, tx);
 	return SL_VERDICT_NONE;
 }
 
@@ -320,11 +321,13 @@ static inline void
 sl_stage_wrap(struct sl_burst *b)
 {
 	SL_BURST_EACH(b, k, i) {
-		const struct sl_path *path = b->group[b->group_of[i]].path;
-		uint8_t *frame = b->fmp[i] - path->hdr_len;
+		const struct sl_path *path = b->path[i];
+		const uint32_t fmp_len = b->fmp_len[i], hdr_len = path->hdr_len;
+		uint8_t *frame = b->fmp[i] - hdr_len;
 
-		sl_path_write(path, frame, b->fmp_len[i], sl_get16(b->fmp[i] + 8));
-		sl_mbuf_frame(b->mbuf[i], frame, path->hdr_len + b->fmp_len[i]);
+		sl_path_write(path, frame, fmp_len, sl_get16(b->fmp[i] + 8));
+		sl_mbuf_frame(b->mbuf[i], frame, hdr_len + fmp_len);
+		b->out_port[i] = (uint8_t)path->port;
 		b->verdict[i] = SL_FORWARD;
 	}
 }
@@ -403,7 +406,7 @@ sl_stage_finish(struct sl_worker *w, struct sl_burst *b)
 
 	/* In the order in which counters were given out: a session's frames rise on the wire. */
 	SL_BURST_EACH(b, k, i) {
-		const uint32_t p = b->group[b->group_of[i]].path->port;
+		const uint32_t p = b->out_port[i];
 
 		ports |= 1u << p;
 		w->tx_frames[p][w->tx_fill[p]++] = b->mbuf[i];

@@ -9,7 +9,6 @@
 
 static_assert(SL_SPREAD_FRAMES <= SL_BURST_MAX, "a slot fits a burst");
 static_assert((SL_SPREAD_SLOTS & (SL_SPREAD_SLOTS - 1)) == 0, "places are masked");
-static_assert(SL_PORTS_MAX <= SL_BURST_MAX, "a group a port, see slot_leave()");
 
 static uint32_t
 word_of(const struct sl_spread_slot *t)
@@ -398,12 +397,11 @@ slot_seal(struct sl_worker *w, struct sl_spread_slot *t)
 
 /* --- leaving: the owner ---------------------------------------------------------------------------------------------------- */
 
-/* Out by finish, like any burst. It asks groups for nothing but their path's port: here a stand-in for each. */
+/* Out by finish, like any burst. */
 static void
 slot_leave(struct sl_worker *w, struct sl_spread_slot *t)
 {
 	struct sl_burst *b = &w->in_hand;
-	struct sl_path port_only[SL_PORTS_MAX];
 	uint32_t live = 0;
 
 	b->count = t->count;
@@ -417,9 +415,7 @@ slot_leave(struct sl_worker *w, struct sl_spread_slot *t)
 			continue;
 		sl_mbuf_frame(t->mbuf[i], t->fmp[i] - t->out_len[i], t->out_len[i] + t->fmp_len[i]);
 		b->live[live++] = (uint8_t)i;
-		b->group_of[i] = t->out_port[i];
-		port_only[t->out_port[i]].port = t->out_port[i];
-		b->group[t->out_port[i]].path = &port_only[t->out_port[i]];
+		b->out_port[i] = t->out_port[i];
 	}
 	b->live_count = live;
 	sl_stage_finish(w, b);

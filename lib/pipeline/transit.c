@@ -42,7 +42,7 @@ sl_transit(struct sl_worker *w, struct sl_burst *b)
 	if (likely(b->port != SL_PORT_NONE))
 		sl_stage_classify(w, b);
 	else
-		sl_stage_resume(b);
+		sl_stage_resume(w, b);
 	sl_stage_session(w, b);
 	sl_stage_admit(w, b);
 	sl_stage_open(w, b);

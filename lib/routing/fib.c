@@ -132,7 +132,7 @@ static bool remembered(struct ask *ask, const struct hop_entry *h, uint64_t hash
 	if (h->coord_id == SL_COORD_NONE) {
 		const struct sl_fib_peer *p = &f->body->peers[h->peer_id];
 
-		if (h->peer_id >= f->body->id_limit || !p->up || !p->can_send ||
+		if (h->peer_id >= f->body->id_limit || !(p->up & p->can_send) ||
 			!sl_node_same(&p->addr, &h->dest))
 			return false;
 		fill(f, hop, SL_HOP_PEER, h->peer_id);
@@ -222,29 +222,32 @@ static void lookup_chunk(struct ask *ask, struct sl_hop_cache *cache, const uint
 	struct sl_hop *hops, unsigned n)
 {
 	const struct sl_coords *coords = ask->fib->coords;
+	const uint32_t misses = ask->misses;
 	struct hop_entry *at[CHUNK];
+	struct hop_set *set[CHUNK];
 	uint64_t hash[CHUNK];
 
 	for (unsigned i = 0; i < n; i++) {
 		hash[i] = sl_node_hash(dest[i], coords->key);
-		__builtin_prefetch(set_of(cache, hash[i]));
-		__builtin_prefetch((const char *)set_of(cache, hash[i]) + 64);
+		set[i] = set_of(cache, hash[i]);
+		__builtin_prefetch(set[i]);
+		__builtin_prefetch((const char *)set[i] + 64);
 	}
 	for (unsigned i = 0; i < n; i++) {
-		at[i] = find(set_of(cache, hash[i]), dest[i]);
+		at[i] = find(set[i], dest[i]);
 		if (!at[i])
 			sl_coords_prefetch(coords, hash[i]);
 		else if (at[i]->coord_id != SL_COORD_NONE)
 			__builtin_prefetch(&coords->entries[at[i]->coord_id]);
+		else
+			__builtin_prefetch(&ask->fib->body->peers[at[i]->peer_id]);
 	}
 	for (unsigned i = 0; i < n; i++) {
-		struct hop_set *set = set_of(cache, hash[i]);
-
 		/* What an earlier one of the chunk remembered may have moved it. */
-		if (!at[i] || !sl_node_same(&at[i]->dest, (const struct sl_node_addr *)dest[i]))
-			at[i] = find(set, dest[i]);
-		if (!at[i] || !remembered(ask, at[i], hash[i], &hops[i]))
-			lookup_anew(ask, set, at[i], dest[i], hash[i], &hops[i]);
+		if (__builtin_expect(ask->misses != misses, 0))
+			at[i] = find(set[i], dest[i]);
+		if (__builtin_expect(!at[i], 0) || !remembered(ask, at[i], hash[i], &hops[i]))
+			lookup_anew(ask, set[i], at[i], dest[i], hash[i], &hops[i]);
 	}
 }
 

@@ -14,6 +14,7 @@ ALLOWED = {
     "sl_join",  # takes a buffer of a pool, copies
     "sl_parse_slow", "sl_parse_traversal", "sl_payload_coords", "sl_fib_lookup",
     "sl_aead_any_open_lead", "sl_aead_any_open_rest", "sl_aead_any_reseal",  # pure, tables only; run under guard by test_quiet
+    "sl_parse_net4_bad",  # a table
     "rte_pktmbuf_free_bulk",   # back to the pool's cache of this lcore
     "rte_eth_fp_ops",          # table of the drivers' burst functions
     "rte_eth_call_tx_callbacks",  # called when a tool has hung itself on the queue, otherwise not

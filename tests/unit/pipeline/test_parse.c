@@ -478,7 +478,7 @@ mdns_frame(uint8_t *frame, unsigned family)
 	sl_put16be(udp + 2, 5353);
 	if (family == 4) {
 		frame[24] = frame[25] = 0;
-		sum = (uint16_t)~sl_cksum_fold(sl_cksum_ip4(frame + 14));
+		sum = (uint16_t)~sl_cksum_ip4(frame + 14);
 		memcpy(frame + 24, &sum, 2);
 	}
 	udp[6] = udp[7] = 0;
