@@ -5,11 +5,13 @@
  * size). The limit is 128 MiB.
  *
  * Usage: memory [-j] [--sessions N] [--mbufs N]
+ *        memory [-j] --scale [--peers N] [--known N] [--active N] [--workers N]    what each thing takes, predicted and seen
  */
 #include <errno.h>
 #include <getopt.h>
 #include <rte_eth_ring.h>
 #include "bench.h"
+#include "memory_scale.h"
 #include "sl_control.h"
 #include "sl_router.h"
 
@@ -21,7 +23,7 @@ no_send(void *arg, uint32_t peer_id, const uint8_t *msg, size_t len, uint8_t fla
 	return 0;
 }
 
-static double
+double
 resident_mib(void)
 {
 	char line[128];
@@ -87,7 +89,9 @@ sessions_make(struct sl_session_table *table, struct sl_router *router, unsigned
 int
 main(int argc, char **argv)
 {
-	static const struct option list[] = {{"sessions", 1, NULL, 's'}, {"mbufs", 1, NULL, 'm'}, {NULL, 0, NULL, 0}};
+	static const struct option list[] = {{"sessions", 1, NULL, 's'}, {"mbufs", 1, NULL, 'm'}, {"scale", 0, NULL, 'S'}, {"peers", 1, NULL, 'p'},
+		{"known", 1, NULL, 'k'}, {"active", 1, NULL, 'a'}, {"workers", 1, NULL, 'w'}, {NULL, 0, NULL, 0}};
+	struct memory_scale scale = {.peers = 4096, .known = 1000000, .active = 100000, .workers = 2};
 	const struct sl_dataplane_sink sink = {NULL};
 	const struct sl_router_sink router_sink = {.send = no_send};
 	struct sl_session_table_config tc = {.workers = 1};
@@ -103,7 +107,7 @@ main(int argc, char **argv)
 	const char *error = "";
 	unsigned sessions = 1000;
 	double before, after, pools = 0, rest;
-	bool json = false;
+	bool json = false, by_scale = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "j", list, NULL)) != -1) {
@@ -113,11 +117,25 @@ main(int argc, char **argv)
 			sessions = (unsigned)atoi(optarg);
 		else if (c == 'm')
 			dc.mbufs = (uint32_t)atoi(optarg);
+		else if (c == 'S')
+			by_scale = true;
+		else if (c == 'p')
+			scale.peers = (uint32_t)atoi(optarg);
+		else if (c == 'k')
+			scale.known = (uint32_t)atoi(optarg);
+		else if (c == 'a')
+			scale.active = (uint32_t)atoi(optarg);
+		else if (c == 'w')
+			scale.workers = (uint16_t)atoi(optarg);
 		else
 			return 2;
 	}
 	if (sl_crypto_init() != 0 || bench_eal_init(256 + dc.mbufs / 256) != 0)
 		return 2;
+	if (by_scale) {
+		scale.json = json;
+		return memory_scale(&scale);
+	}
 	before = resident_mib();
 	tc.max_sessions = sessions * 4;
 	tc.max_peers = sessions;

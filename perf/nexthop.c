@@ -4,6 +4,11 @@
  * control, what control spends at rest.
  *
  *	nexthop [-j] [--peers N] [--destinations N] [--seconds S] [--rounds N]
+ *	nexthop [-j] --active N [--peers N] [--destinations N]
+ *
+ * With --active only look-ups: so many of the destinations in use at once, in bursts of 32 in random order, by a worker that remembers
+ * 65,536 (dataplane.hop_cache as it is), or twice or four times as many as are active; by one that remembers nothing; and of addresses
+ * that nobody has told of. Medians and best of 21 rounds in turn.
  *
  * Changes: a reader thread looks destinations up at random, as fast as it can. Control makes one change of each kind
  * in turn, "nothing" among them, N rounds, and then does what the daemon does: tick until it is done. For 200 ms
@@ -645,6 +650,92 @@ static void control_figures(void)
 	sim_destroy(s);
 }
 
+/* --- many known, some of them active --- */
+
+#define LOOKUP_ROUNDS 21u
+static struct lookup_row {
+	const char *what, *key;
+	uint32_t hop_cache; /* 0 = none that serves */
+	bool unknown;
+	struct sl_hop_cache *cache;
+	double ns[LOOKUP_ROUNDS];
+	uint64_t missed;
+} lookup_rows[] = {
+	{"remembered, hop_cache 65,536", "hit_default", 65536, false, NULL, {0}, 0},
+	{"remembered, hop_cache twice the active", "hit_twice", 2, false, NULL, {0}, 0},
+	{"remembered, hop_cache four times the active", "hit_four", 4, false, NULL, {0}, 0},
+	{"known, not remembered by the worker", "miss", 0, false, NULL, {0}, 0},
+	{"not known", "unknown", 0, true, NULL, {0}, 0},
+};
+
+static double lookup_round(struct lookup_row *row, const struct sl_node_addr *of, uint32_t count)
+{
+	struct sl_hop hops[32];
+	const uint8_t *one[32];
+	double start = now_ns();
+
+	for (uint32_t i = 0; i + 32 <= count; i += 32) {
+		for (unsigned k = 0; k < 32; k++)
+			one[k] = of[i + k].bytes;
+		sl_fib_lookup(r->ref.current, row->cache, one, hops, 32, (uint32_t)(now_us / 1000000));
+	}
+	return (now_ns() - start) / (count / 32 * 32);
+}
+
+/* Their order is drawn once; look-ups read the addresses in a row, as a worker reads them out of frames. */
+static int active_figures(uint32_t active)
+{
+	struct sl_node_addr *in_use = malloc(active * sizeof(*in_use)), *nobody = malloc(active * sizeof(*nobody));
+
+	if (!in_use || !nobody)
+		return 1;
+	for (uint32_t i = 0; i < active; i++) {
+		in_use[i] = dest[(uint64_t)i * n / active];
+		nobody[i] = draw_addr();
+	}
+	for (uint32_t i = active - 1; i; i--) {
+		uint32_t k = (uint32_t)(draw() % (i + 1));
+		struct sl_node_addr t = in_use[i];
+
+		in_use[i] = in_use[k];
+		in_use[k] = t;
+	}
+	for (unsigned w = 0; w < sizeof(lookup_rows) / sizeof(lookup_rows[0]); w++) {
+		struct lookup_row *row = &lookup_rows[w];
+
+		row->cache = sl_hop_cache_create(row->hop_cache <= 4 ? row->hop_cache * active : row->hop_cache);
+		if (!row->cache)
+			return 1;
+		(void)lookup_round(row, row->unknown ? nobody : in_use, active);
+	}
+	for (unsigned round = 0; round < LOOKUP_ROUNDS; round++)
+		for (unsigned w = 0; w < sizeof(lookup_rows) / sizeof(lookup_rows[0]); w++) {
+			struct lookup_row *row = &lookup_rows[w];
+			uint64_t missed = sl_hop_cache_misses(row->cache);
+
+			row->ns[round] = lookup_round(row, row->unknown ? nobody : in_use, active);
+			row->missed += sl_hop_cache_misses(row->cache) - missed;
+		}
+	say("%u peers, %u destinations known, %u active: ns a look-up, median (best); not remembered\n", peers, n, active);
+	if (json)
+		printf("{\"bench\":\"nexthop_active\",\"peers\":%u,\"destinations\":%u,\"active\":%u", peers, n, active);
+	for (unsigned w = 0; w < sizeof(lookup_rows) / sizeof(lookup_rows[0]); w++) {
+		struct lookup_row *row = &lookup_rows[w];
+		double mid = median(row->ns, LOOKUP_ROUNDS), best = row->ns[0],
+		       missed = (double)row->missed / LOOKUP_ROUNDS / active;
+
+		say("%-48s %6.1f (%5.1f) %6.2f%%\n", row->what, mid, best, 100 * missed);
+		if (json)
+			printf(",\"%s_ns\":%.1f,\"%s_best_ns\":%.1f,\"%s_missed\":%.5f", row->key, mid, row->key, best, row->key, missed);
+		sl_hop_cache_destroy(row->cache);
+	}
+	if (json)
+		printf("}\n");
+	free(in_use);
+	free(nobody);
+	return 0;
+}
+
 static void snapshot_figures(void)
 {
 	static uint8_t messages[64][SL_FILTER_MSG_BYTES];
@@ -684,10 +775,11 @@ int main(int argc, char **argv)
 {
 	static const struct option longs[] = {{"peers", 1, NULL, 'p'},
 		{"destinations", 1, NULL, 'd'}, {"seconds", 1, NULL, 's'},
-		{"rounds", 1, NULL, 'r'}, {"json", 0, NULL, 'j'},
+		{"rounds", 1, NULL, 'r'}, {"active", 1, NULL, 'a'}, {"json", 0, NULL, 'j'},
 		{0}};
 	double decide_tree, decide_filter, miss, hit, hit_few;
 	struct sl_hop_cache *small = sl_hop_cache_create(4);
+	uint32_t active = 0;
 	pthread_t thread;
 	int c;
 
@@ -702,10 +794,12 @@ int main(int argc, char **argv)
 			seconds = (uint32_t)atoi(optarg);
 		else if (c == 'r')
 			rounds = (uint32_t)atoi(optarg);
+		else if (c == 'a')
+			active = (uint32_t)atoi(optarg);
 		else
 			return 2;
 	}
-	if (peers < 16 || peers > 16000 || n < 4096 || !seconds || !rounds || rounds > ROUNDS_MOST || sl_crypto_init() != 0) {
+	if (peers < 16 || peers > 16000 || n < 4096 || !seconds || !rounds || rounds > ROUNDS_MOST || active > n || sl_crypto_init() != 0) {
 		fprintf(stderr,
 			"usage: nexthop [-j] [--peers N] [--destinations N] [--seconds S] [--rounds N]\n");
 		return 2;
@@ -714,6 +808,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "nexthop: no memory\n");
 		return 1;
 	}
+	if (active >= 32)
+		return active_figures(active);
 	say("%u peers, %u destinations, coordinate cache %zu MB\n", peers, n,
 		sl_coords_bytes(&r->coords) >> 20);
 	decide_tree = burst_ns(NULL, n, "next hop decided, by the tree");

@@ -329,8 +329,8 @@ const struct sl_key sl_keys[] = {
 	ENUM("dataplane.elephant", ROOT, C(dataplane.elephant), elephant_modes, "auto",
 		"Workers open and seal one session's frames together: auto = one that is most of what a loaded worker has, while another has room; "
 		"on = each that is a quarter."),
-	UINT("dataplane.hop_cache", ROOT, C(dataplane.hop_cache), 64, 16777216, "65536", "entries",
-		"Destinations a worker remembers the next hop of."),
+	UINT("dataplane.hop_cache", ROOT, C(dataplane.hop_cache), 0, 16777216, "0", "entries",
+		"Destinations a worker remembers the next hop of; 0 = half of node.cache.coord_size, at least 65536."),
 	UINT("dataplane.rings.to_control", ROOT, C(dataplane.ring_size), 64, 65536, "4096", "entries",
 		"Room between a worker and control; more is dropped and counted."),
 	UINT("dataplane.sessions", ROOT, C(dataplane.sessions), 0, 1048576, "0", "sessions",

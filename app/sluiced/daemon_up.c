@@ -4,13 +4,11 @@
 #include <errno.h>
 #include <rte_version.h>
 #include <stdlib.h>
+#include "capacity.h"
 #include "sl_aead_cryptodev.h"
 #include "daemon.h"
 #include "nodekey.h"
 #include "sl_port_check.h"
-
-#define RESERVE_PEERS 128u /* rows that inbound handshakes hold before they are peers */
-#define ALL_PEERS 4096u	   /* node.limits.max_peers: 0 */
 
 static int
 make_identity(struct sl_daemon *d)
@@ -101,6 +99,30 @@ check_devices(struct sl_daemon *d)
 	return 0;
 }
 
+/* Said before anything is made: tables that cannot be filled would be found out under load. */
+static int
+check_memory(struct sl_daemon *d, char why[256])
+{
+	uint64_t most, available;
+	struct sl_capacity c;
+	int rc;
+
+	sl_capacity_of(&c, d->config, &d->plan);
+	sl_capacity_have(&most, &available);
+	rc = sl_capacity_check(&c, most, available, why);
+	if (rc < 0)
+		return rc;
+	if (rc > 0)
+		sl_log(SL_LOG_WARNING, SL_TOPIC_APP, "memory: %s", why);
+	sl_log(SL_LOG_INFO, SL_TOPIC_APP,
+		"memory when all tables are full: %llu MiB: %u peers %llu, %u destinations %llu, %u workers %llu, else %llu, buffers and "
+		"rings in ordinary pages %llu",
+		(unsigned long long)(c.total >> 20), sl_capacity_peers(d->config), (unsigned long long)(c.peers >> 20),
+		d->config->cache.coord_size, (unsigned long long)(c.destinations >> 20), d->plan.workers,
+		(unsigned long long)(c.workers >> 20), (unsigned long long)(c.fixed >> 20), (unsigned long long)(c.eal >> 20));
+	return 0;
+}
+
 static int
 make_eal(struct sl_daemon *d)
 {
@@ -108,6 +130,8 @@ make_eal(struct sl_daemon *d)
 	int n = 0;
 	int rc = sl_eal_plan(&d->plan, d->config, why);
 
+	if (!rc)
+		rc = check_memory(d, why);
 	if (!rc)
 		rc = sl_eal_start(&d->plan, d->config, why);
 	if (rc) {
@@ -130,11 +154,9 @@ make_table(struct sl_daemon *d)
 		.reclaim = sl_sinks_reclaim,
 		.reclaim_arg = d};
 
-	d->max_peers = (d->config->limits.max_peers ? d->config->limits.max_peers : ALL_PEERS) +
-		       RESERVE_PEERS;
+	d->max_peers = sl_capacity_peers(d->config);
 	c.max_peers = d->max_peers;
-	c.max_sessions =
-		d->config->dataplane.sessions ? d->config->dataplane.sessions : 4 * d->max_peers;
+	c.max_sessions = sl_capacity_sessions(d->config);
 	d->peer_up = calloc(d->max_peers, 1);
 	d->table = sl_session_table_create(&c);
 	if (!d->peer_up || !d->table || sl_port_events_init(d)) {
@@ -385,7 +407,7 @@ make_dataplane(struct sl_daemon *d)
 		.mbufs = c->dataplane.mbufs,
 		.mbuf_data_size = c->dataplane.mbuf_data_size,
 		.ring_size = c->dataplane.ring_size,
-		.hop_cache_entries = c->dataplane.hop_cache,
+		.hop_cache_entries = sl_capacity_hop_cache(c),
 		.burst = c->dataplane.burst,
 		.elephant = (enum sl_elephant_mode)c->dataplane.elephant,
 		.aead = d->aead,

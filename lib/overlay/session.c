@@ -326,6 +326,21 @@ sl_session_table_bytes(const struct sl_session_table *t)
 	       t->rows_map.bytes + t->peers_map.bytes;
 }
 
+size_t
+sl_session_bytes(void)
+{
+	return sizeof(struct sl_session) + sizeof(struct sl_session *) + sizeof(struct slot) + sizeof(uint32_t);
+}
+
+size_t
+sl_session_table_bytes_of(const struct sl_session_table_config *config)
+{
+	const uint32_t owner_values = round_up_pow2(config->workers);
+
+	return sizeof(struct sl_session_table) + slots_wanted(config->max_sessions, owner_values, config->workers) * sl_session_bytes() +
+	       config->max_peers * sizeof(struct sl_peer_row);
+}
+
 const struct sl_session_view *
 sl_session_table_view(const struct sl_session_table *t)
 {

@@ -107,6 +107,14 @@ struct sl_links *sl_links_create(const struct sl_links_config *config, const str
 	struct sl_session_table *table, const struct sl_aead_backend *aead, const struct sl_links_sink *sink,
 	uint64_t now_us) SL_MUST_CHECK;
 void sl_links_destroy(struct sl_links *links);
+/*
+ * Memory that links come to hold, bytes: fixed, of each peer and of each handshake of ours under way, of each slot of the session
+ * table; in all, with as many dials as peers. An estimate from sizes. Any thread.
+ */
+struct sl_links_capacity {
+	size_t fixed, peer, dial, session, total;
+};
+void sl_links_capacity(uint32_t max_peers, uint32_t slots, struct sl_links_capacity *out);
 
 struct sl_transport_config {
 	uint8_t id; /* sl_addr.transport */

@@ -134,6 +134,9 @@ void sl_session_retire(struct sl_session_table *t, struct sl_session *s);
 uint32_t sl_session_count(const struct sl_session_table *t);
 /* Memory that the table can come to hold, all slots used; what is resident follows the sessions. For sizing. */
 size_t sl_session_table_bytes(const struct sl_session_table *t);
+/* The same before there is one, and of each session. Any thread. */
+size_t sl_session_table_bytes_of(const struct sl_session_table_config *config);
+size_t sl_session_bytes(void);
 
 /* --- any lcore ----------------------------------------------------------------------------------------------- */
 

@@ -116,6 +116,16 @@ struct sl_dataplane_sink {
 struct sl_dataplane *sl_dataplane_create(const struct sl_dataplane_config *config, const struct sl_session_view *view,
 	const struct sl_fib_ref *fib, const struct sl_dataplane_sink *sink) SL_MUST_CHECK;
 void sl_dataplane_destroy(struct sl_dataplane *dp);
+/*
+ * Ordinary memory that it comes to hold, bytes: of each peer (outer headers, neighbour), of each slot of the session table, of each
+ * worker (the next hops it remembers); EAL's memory holds the pools and the workers' rings besides. An estimate from sizes. Any thread.
+ */
+struct sl_dataplane_capacity {
+	size_t peer, session, worker, total;
+	size_t eal_peer, eal_worker; /* of EAL's memory: of each peer and worker, of each worker (with its rings) */
+};
+void sl_dataplane_capacity(const struct sl_dataplane_config *config, uint32_t max_peers, uint32_t slots,
+	struct sl_dataplane_capacity *out);
 
 /*
  * Brings a port up (device created if virtual, queues, offloads as the device has them). Returns the port's index or

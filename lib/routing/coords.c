@@ -80,6 +80,30 @@ static uint32_t tag_of(uint64_t hash)
 	return (uint32_t)(hash >> 56) << 24;
 }
 
+uint32_t sl_coords_prefetch_entry(const struct sl_coords *c, uint64_t hash)
+{
+	const uint32_t tag = tag_of(hash);
+
+	for (unsigned which = 0; which < 2; which++) {
+		const uint32_t *slot = bucket(c, hash, which);
+
+		for (unsigned i = 0; i < WAYS; i++) {
+			uint32_t v = __atomic_load_n(&slot[i], __ATOMIC_RELAXED);
+
+			if (v && (v & ~ID_MASK) == tag) {
+				__builtin_prefetch(&c->entries[(v & ID_MASK) - 1]);
+				return (v & ID_MASK) - 1;
+			}
+		}
+	}
+	return SL_COORD_NONE;
+}
+
+void sl_coords_prefetch_data(const struct sl_coords *c, uint32_t id)
+{
+	__builtin_prefetch(__atomic_load_n(&c->entries[id].data, __ATOMIC_RELAXED));
+}
+
 /* The slot that holds key, NULL when absent. */
 static uint32_t *find_slot(const struct sl_coords *c, const uint8_t *key, uint64_t hash,
 	uint32_t *id, const struct sl_coord_data **data)

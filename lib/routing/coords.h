@@ -144,8 +144,13 @@ const struct sl_coord_data *sl_coords_lookup(const struct sl_coords *c,
 	const uint8_t key[SL_NODE_ADDR_BYTES], uint64_t hash, uint32_t now_s, uint32_t *id,
 	uint32_t *serial);
 
-/* Ahead of a look-up. */
+/*
+ * Ahead of a look-up, each of some others' after the one before: the buckets; the entry that the tag leads to (returned, perhaps
+ * not the key's; SL_COORD_NONE: there is none); what that entry holds. With a million entries each is a line in memory.
+ */
 void sl_coords_prefetch(const struct sl_coords *c, uint64_t hash);
+uint32_t sl_coords_prefetch_entry(const struct sl_coords *c, uint64_t hash);
+void sl_coords_prefetch_data(const struct sl_coords *c, uint32_t id);
 
 static inline bool sl_coord_expired(const struct sl_coords *c, uint32_t used_s, uint32_t now_s)
 {

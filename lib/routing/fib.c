@@ -31,15 +31,27 @@ struct sl_hop_cache {
 	uint64_t misses, decided;
 };
 
+static uint32_t sets_for(uint32_t entries)
+{
+	uint32_t sets = 1;
+
+	while (sets * WAYS < entries && sets < 1u << 26)
+		sets *= 2;
+	return sets;
+}
+
+size_t sl_hop_cache_bytes(uint32_t entries)
+{
+	return sizeof(struct sl_hop_cache) + (size_t)sets_for(entries) * sizeof(struct hop_set);
+}
+
 struct sl_hop_cache *sl_hop_cache_create(uint32_t entries)
 {
 	struct sl_hop_cache *c = malloc(sizeof(*c));
-	uint32_t sets = 1;
+	const uint32_t sets = sets_for(entries);
 
 	if (!c)
 		goto no_memory;
-	while (sets * WAYS < entries && sets < 1u << 26)
-		sets *= 2;
 	c->mask = sets - 1;
 	c->misses = c->decided = 0;
 	c->sets = aligned_alloc(64, (size_t)sets * sizeof(*c->sets));
@@ -180,9 +192,9 @@ static void remember(struct hop_set *set, struct hop_entry *stale, const uint8_t
 	h->filled = 1;
 }
 
-/* Not remembered: the steps of sl_fib_decide(), with control's word for the last ones. */
+/* Not remembered: the steps of sl_fib_decide(), with control's word for the last ones. unknown: a moment ago there were no coordinates. */
 static void lookup_anew(struct ask *ask, struct hop_set *set, struct hop_entry *stale,
-	const uint8_t *dest, uint64_t hash, struct sl_hop *hop)
+	const uint8_t *dest, uint64_t hash, bool unknown, struct sl_hop *hop)
 {
 	const struct sl_fib *f = ask->fib;
 	uint32_t id, serial, word, peer_id;
@@ -198,7 +210,7 @@ static void lookup_anew(struct ask *ask, struct hop_set *set, struct hop_entry *
 		fill(f, hop, SL_HOP_PEER, peer_id);
 		return;
 	}
-	if (!sl_coords_lookup(f->coords, dest, hash, ask->now_s, &id, &serial)) {
+	if (unknown || !sl_coords_lookup(f->coords, dest, hash, ask->now_s, &id, &serial)) {
 		fill(f, hop, SL_HOP_NO_COORDS, SL_FIB_NO_PEER);
 		return;
 	}
@@ -217,6 +229,22 @@ static struct hop_set *set_of(const struct sl_hop_cache *c, uint64_t hash)
 
 enum { CHUNK = 32 };
 
+/* The steps of a look-up in the coordinate cache, each for all that need it. A bit is set for each that nothing is known of. */
+static __attribute__((noinline)) uint32_t fetch_ahead(const struct sl_coords *coords, const uint64_t hash[CHUNK], const uint8_t missed[CHUNK],
+	unsigned missing)
+{
+	uint32_t candidate[CHUNK], unknown = 0;
+
+	for (unsigned m = 0; m < missing; m++)
+		candidate[m] = sl_coords_prefetch_entry(coords, hash[missed[m]]);
+	for (unsigned m = 0; m < missing; m++)
+		if (candidate[m] != SL_COORD_NONE)
+			sl_coords_prefetch_data(coords, candidate[m]);
+		else
+			unknown |= 1u << missed[m];
+	return unknown;
+}
+
 /* Each step fetches what the next one needs of all n <= CHUNK. */
 static void lookup_chunk(struct ask *ask, struct sl_hop_cache *cache, const uint8_t *const *dest,
 	struct sl_hop *hops, unsigned n)
@@ -226,6 +254,9 @@ static void lookup_chunk(struct ask *ask, struct sl_hop_cache *cache, const uint
 	struct hop_entry *at[CHUNK];
 	struct hop_set *set[CHUNK];
 	uint64_t hash[CHUNK];
+	uint8_t missed[CHUNK];
+	unsigned missing = 0;
+	uint32_t unknown = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		hash[i] = sl_node_hash(dest[i], coords->key);
@@ -235,19 +266,23 @@ static void lookup_chunk(struct ask *ask, struct sl_hop_cache *cache, const uint
 	}
 	for (unsigned i = 0; i < n; i++) {
 		at[i] = find(set[i], dest[i]);
-		if (!at[i])
+		if (!at[i]) {
 			sl_coords_prefetch(coords, hash[i]);
-		else if (at[i]->coord_id != SL_COORD_NONE)
+			missed[missing++] = (uint8_t)i;
+		} else if (at[i]->coord_id != SL_COORD_NONE) {
 			__builtin_prefetch(&coords->entries[at[i]->coord_id]);
-		else
+		} else {
 			__builtin_prefetch(&ask->fib->body->peers[at[i]->peer_id]);
+		}
 	}
+	if (__builtin_expect(missing, 0))
+		unknown = fetch_ahead(coords, hash, missed, missing);
 	for (unsigned i = 0; i < n; i++) {
 		/* What an earlier one of the chunk remembered may have moved it. */
 		if (__builtin_expect(ask->misses != misses, 0))
 			at[i] = find(set[i], dest[i]);
 		if (__builtin_expect(!at[i], 0) || !remembered(ask, at[i], hash[i], &hops[i]))
-			lookup_anew(ask, set[i], at[i], dest[i], hash[i], &hops[i]);
+			lookup_anew(ask, set[i], at[i], dest[i], hash[i], unknown >> i & 1, &hops[i]);
 	}
 }
 

@@ -46,6 +46,8 @@ struct sl_fib_ref {
 /* One per worker. entries is rounded up to a power of two. NULL and errno. */
 struct sl_hop_cache *sl_hop_cache_create(uint32_t entries) SL_MUST_CHECK;
 void sl_hop_cache_destroy(struct sl_hop_cache *c);
+/* Memory of one, bytes; all of it is touched when it is made. Any thread. */
+size_t sl_hop_cache_bytes(uint32_t entries);
 /* Destinations that were not remembered; next hops that had to be decided here. Written by its worker, read by anyone
  * (relaxed). */
 uint64_t sl_hop_cache_misses(const struct sl_hop_cache *c);

@@ -47,6 +47,16 @@ struct sl_router_config {
 };
 void sl_router_config_default(struct sl_router_config *c);
 
+/*
+ * Memory that a router comes to hold when it is full, bytes: fixed, of each peer and of each known destination with paths of so many
+ * entries, of all peers and destinations that the configuration allows. Tables of destinations are there from the start, the rest
+ * follows use. An estimate from sizes, within a tenth (tools/run perf memory --scale). Any thread.
+ */
+struct sl_router_capacity {
+	size_t fixed, peer, destination, peers, destinations, total;
+};
+void sl_router_capacity(const struct sl_router_config *c, unsigned path_len, struct sl_router_capacity *out);
+
 struct sl_router_sink {
 	void *arg;
 	/* One link message (type byte first) to a peer; 0 or -errno. */

@@ -222,7 +222,8 @@ transports_make(struct rig *r)
 static bool
 parts_make(struct rig *r)
 {
-	const struct sl_session_table_config tc = {.max_sessions = 4096, .max_peers = r->config.max_peers,
+	const struct sl_session_table_config tc = {.max_sessions = RTE_MAX(4096u, 2 * r->config.max_peers),
+		.max_peers = r->config.max_peers,
 		.workers = r->config.workers, .reclaim = reclaim, .reclaim_arg = r};
 	const struct sl_router_sink router_sink = {.arg = r, .send = router_send, .reclaim = reclaim};
 	const struct sl_dataplane_config dc = {.workers = r->config.workers, .mbufs = r->config.in_rings > 2 ? 8192 : 4096,

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "../../../lib/crypto/sl_identity.h"
+#include "../../../lib/crypto/sl_secret.h"
 #include "daemon_run.h"
 #include "sl_test.h"
 
@@ -68,6 +70,69 @@ SL_TEST(daemon, memory_that_is_not_there)
 		"device: net_null0}]}\n");
 	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("c.yaml")), 1);
 	SL_EXPECT(strstr(output_of("out"), "1000000 MiB are asked for") != NULL);
+	remove_dir();
+}
+
+/* EAL's part alone would fit, with all that the tables can come to hold it does not. */
+SL_TEST(daemon, tables_that_cannot_be_filled)
+{
+	char text[512];
+
+	make_dir();
+	snprintf(text, sizeof(text),
+		"node: {limits: {max_peers: 4096}, cache: {coord_size: 1000000}}\n"
+		"transports: {udp: {bind_addr: \"0.0.0.0:2121\"}}\n"
+		"dataplane: {memory: {huge_pages: \"no\", size_mb: %llu}, ports: [{name: p0, device: net_null0}]}\n",
+		((unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE) >> 20) - 16);
+	write_text(in_dir("c.yaml"), text);
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("c.yaml")), 1);
+	SL_EXPECT_MSG(strstr(output_of("out"), "may be needed (peers ") && strstr(output_of("out"), "node.cache.coord_size"), "%s",
+		output_of("out"));
+	remove_dir();
+}
+
+/* 4,096 configured peers and a million destinations: it starts, says what it may come to hold, and serves its pages. */
+SL_TEST(daemon, as_many_as_it_is_made_for)
+{
+	enum { PEERS = 4096 };
+	char npub[SL_NPUB_SIZE];
+	json_t *o;
+	FILE *f;
+	pid_t pid;
+
+	SL_ASSERT(sl_crypto_init() == 0);
+	make_dir();
+	f = fopen(in_dir("relay.yaml"), "w");
+	SL_ASSERT(f != NULL);
+	fprintf(f,
+		"node: {control: {socket_path: %s/control.sock}, limits: {max_peers: %d}, cache: {coord_size: 1000000}}\n"
+		"transports: {udp: {bind_addr: \"0.0.0.0:2121\"}}\n"
+		"dataplane:\n  idle_sleep_us: 200\n  pools: {mbufs: 4096}\n  memory: {huge_pages: \"no\"}\n"
+		"  ports: [{name: p0, device: net_null0, addresses: [10.0.0.1/16]}]\npeers:\n",
+		dir, PEERS);
+	for (unsigned i = 0; i < PEERS; i++) {
+		struct sl_identity *id = sl_identity_generate();
+
+		SL_ASSERT(id != NULL);
+		sl_npub_format(npub, sl_identity_xonly(id));
+		sl_identity_destroy(id);
+		fprintf(f, "  - {npub: %s, addresses: [{transport: udp, addr: \"10.0.%u.%u:2121\"}]}\n", npub, 1 + i / 200, 1 + i % 200);
+	}
+	fclose(f);
+	pid = start_daemon();
+	SL_ASSERT(pid > 0);
+	SL_EXPECT_MSG(strstr(output_of("log"), "memory when all tables are full: ") != NULL, "%s", output_of("log"));
+	SL_EXPECT(strstr(output_of("log"), "4224 peers") != NULL);
+	SL_EXPECT(strstr(output_of("log"), "1000000 destinations") != NULL);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "-j", "show", "status"), 0);
+	o = json_loads(output_of("out"), 0, NULL);
+	SL_EXPECT(json_is_object(o));
+	json_decref(o);
+	SL_EXPECT_EQ(RUN(SLUICECTL, "-s", in_dir("control.sock"), "-j", "show", "peers"), 0);
+	o = json_load_file(in_dir("out"), 0, NULL);
+	SL_EXPECT_EQ(json_array_size(json_object_get(o, "peers")), PEERS);
+	json_decref(o);
+	stop_daemon(pid);
 	remove_dir();
 }
 
