@@ -3,6 +3,7 @@
 #include "sl_aead_cryptodev.h"
 #include "daemon.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <rte_malloc.h>
 #include <signal.h>
@@ -182,6 +183,20 @@ send_beacons(struct sl_daemon *d)
 	}
 }
 
+/* A crypto device that has stopped answering: the relay goes on without it, and says so once for each that waited. */
+static void
+watch_crypto_device(struct sl_daemon *d)
+{
+	const uint64_t given_up = d->aead == &sl_aead_cryptodev ? sl_cryptodev_counter(SL_CRYPTODEV_GIVEN_UP) : 0;
+
+	if (given_up == d->crypto_given_up)
+		return;
+	d->crypto_given_up = given_up;
+	sl_log(SL_LOG_ERROR, SL_TOPIC_CRYPTO,
+		"CRYPTO DEVICE %s HAS NOT ANSWERED FOR A SECOND: %" PRIu64 " of %u threads do without it until the next start, by "
+		"the engine auto", sl_aead_cryptodev_name(), given_up, d->plan.workers + 1u);
+}
+
 static void
 each_second(struct sl_daemon *d)
 {
@@ -191,6 +206,7 @@ each_second(struct sl_daemon *d)
 	d->lost_before = lost;
 	d->counters[SL_APP_CONGESTED] += congested;
 	sl_router_congestion(d->router, congested, d->now_us);
+	watch_crypto_device(d);
 	send_beacons(d);
 	sl_peers_second(d);
 	sl_rendezvous_second(d);

@@ -110,6 +110,7 @@ struct sl_daemon {
 	bool reports; /* of Nostr's thread, waiting */
 	uint64_t start_us, now_us; /* now_us: of the current turn */
 	uint64_t unix_start_s;
+	uint64_t crypto_given_up; /* what the log has said of it */
 	uint64_t lost_before; /* port and ring losses at the last sample */
 	uint64_t longest_turn_us, longest_turn_cpu_us; /* by the clock; what control's core gave it */
 	uint64_t counters[SL_APP_COUNTER_COUNT];

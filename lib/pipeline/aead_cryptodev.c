@@ -28,25 +28,28 @@ struct key_session {
 	uint32_t used; /* the call that last needed it */
 };
 
-/* What the device needs of one packet for as long as it has it. */
+/* What the device has of one packet, and for as long as it likes: a buffer of ours, never the caller's. */
 struct job {
 	struct rte_crypto_op *op;
-	struct rte_mbuf mbuf;
+	struct rte_mbuf *text;
 	uint32_t index; /* of the packet in the call */
+	bool back;
 };
 
 /* Behind each rte_crypto_op: nonce and associated data; devices may read the latter up to its padded size. */
 struct private {
 	uint8_t nonce[16];
 	uint8_t aad[32];
+	struct job *job;
 };
 #define PRIVATE_OFFSET (sizeof(struct rte_crypto_op) + sizeof(struct rte_crypto_sym_op))
 
 struct sl_aead_ctx {
 	uint16_t queue;
 	uint32_t call;
-	bool broken; /* the device has kept something: its memory may not be used again */
-	unsigned max_burst;
+	bool given_up; /* the device has kept something: its buffers and sessions may not be used again */
+	const struct sl_aead_backend *instead;
+	struct sl_aead_ctx *instead_ctx;
 	struct job jobs[SL_CRYPTODEV_IN_FLIGHT];
 	bool ok[SL_AEAD_BURST_MAX];
 	struct sl_aead_op spare[SL_AEAD_BURST_MAX];
@@ -59,7 +62,7 @@ static struct {
 	char name[RTE_DEV_NAME_MAX_LEN];
 	unsigned contexts;
 	uint64_t queues_taken;
-	struct rte_mempool *sessions, *ops;
+	struct rte_mempool *sessions, *ops, *texts;
 	uint64_t counters[SL_CRYPTODEV_COUNTERS];
 } device;
 
@@ -78,7 +81,8 @@ sl_cryptodev_counter(enum sl_cryptodev_counter c)
 const char *
 sl_cryptodev_counter_name(enum sl_cryptodev_counter c)
 {
-	static const char *const names[] = {"enqueued", "auth_failed", "device_error", "no_session", "timeout"};
+	static const char *const names[] = {"enqueued", "auth_failed", "device_error", "no_session", "timeout",
+		"given_up", "by_software"};
 
 	return c < SL_CRYPTODEV_COUNTERS ? names[c] : "";
 }
@@ -146,6 +150,15 @@ check_device(uint8_t dev, unsigned contexts, const char **error)
 	return 0;
 }
 
+static void
+pools_free(void)
+{
+	rte_mempool_free(device.texts);
+	rte_mempool_free(device.ops);
+	rte_mempool_free(device.sessions);
+	device.texts = device.ops = device.sessions = NULL;
+}
+
 /* Queue pairs and pools of a device that is known to do. */
 static int
 set_up(uint8_t dev, unsigned contexts)
@@ -159,7 +172,9 @@ set_up(uint8_t dev, unsigned contexts)
 		DIRECTIONS * SL_CRYPTODEV_SESSIONS * contexts, rte_cryptodev_sym_get_private_session_size(dev), 0, 0, socket);
 	device.ops = rte_crypto_op_pool_create("sl_aead_ops", RTE_CRYPTO_OP_TYPE_SYMMETRIC,
 		contexts * SL_CRYPTODEV_IN_FLIGHT, 0, sizeof(struct private), socket);
-	if (!device.sessions || !device.ops)
+	device.texts = rte_pktmbuf_pool_create("sl_aead_texts", contexts * SL_CRYPTODEV_IN_FLIGHT, 0, 0,
+		SL_CRYPTODEV_TEXT_MAX + SL_AEAD_TAG_BYTES, socket);
+	if (!device.sessions || !device.ops || !device.texts)
 		return -ENOMEM;
 	qp.mp_session = device.sessions;
 	if (rte_cryptodev_configure(dev, (struct rte_cryptodev_config *)(uintptr_t)&config) != 0)
@@ -187,10 +202,8 @@ sl_aead_cryptodev_start(const char *name, unsigned contexts, const char **error)
 		return rc;
 	rc = set_up((uint8_t)dev, contexts);
 	if (rc != 0) {
-		*error = rc == -ENOMEM ? "no memory for sessions" : "the device could not be configured";
-		rte_mempool_free(device.ops);
-		rte_mempool_free(device.sessions);
-		device.ops = device.sessions = NULL;
+		*error = rc == -ENOMEM ? "no memory for sessions and buffers" : "the device could not be configured";
+		pools_free();
 		return rc;
 	}
 	device.dev = (uint8_t)dev;
@@ -208,8 +221,7 @@ sl_aead_cryptodev_stop(void)
 		return;
 	rte_cryptodev_stop(device.dev);
 	(void)rte_cryptodev_close(device.dev);
-	rte_mempool_free(device.ops);
-	rte_mempool_free(device.sessions);
+	pools_free();
 	memset(&device, 0, sizeof(device));
 }
 
@@ -275,31 +287,32 @@ session_of(struct sl_aead_ctx *ctx, enum direction d, const uint8_t *key)
 
 /* The device sees the text as a buffer of one segment, tag included. */
 static void
-job_prepare(struct job *job, const struct sl_aead_op *op, void *session)
+job_prepare(struct job *job, enum direction d, const struct sl_aead_op *op, void *session)
 {
 	struct rte_crypto_sym_op *sym = job->op->sym;
 	struct private *p = rte_crypto_op_ctod_offset(job->op, struct private *, PRIVATE_OFFSET);
-	const rte_iova_t iova = rte_mem_virt2iova(op->text);
+	struct rte_mbuf *m = job->text;
+	const uint32_t len = op->text_len + SL_AEAD_TAG_BYTES;
 
 	memset(p->nonce, 0, 4);
 	for (unsigned i = 0; i < 8; i++)
 		p->nonce[4 + i] = (uint8_t)(op->counter >> 8 * i);
 	memcpy(p->aad, op->aad, SL_AEAD_AAD_BYTES);
-	memset(&job->mbuf, 0, sizeof(job->mbuf));
-	job->mbuf.buf_addr = op->text;
-	rte_mbuf_iova_set(&job->mbuf, iova);
-	job->mbuf.buf_len = job->mbuf.data_len = (uint16_t)(op->text_len + SL_AEAD_TAG_BYTES);
-	job->mbuf.pkt_len = job->mbuf.data_len;
-	job->mbuf.nb_segs = 1;
-	rte_mbuf_refcnt_set(&job->mbuf, 1);
+	p->job = job;
+	job->back = false;
+	rte_pktmbuf_reset(m);
+	m->data_off = 0;
+	m->data_len = (uint16_t)len;
+	m->pkt_len = len;
+	memcpy(rte_pktmbuf_mtod(m, void *), op->text, d == OPEN ? len : op->text_len);
 	rte_crypto_op_attach_sym_session(job->op, session);
 	job->op->status = RTE_CRYPTO_OP_STATUS_NOT_PROCESSED;
-	sym->m_src = &job->mbuf;
+	sym->m_src = m;
 	sym->m_dst = NULL;
 	sym->aead.data.offset = 0;
 	sym->aead.data.length = op->text_len;
-	sym->aead.digest.data = op->text + op->text_len;
-	sym->aead.digest.phys_addr = iova + op->text_len;
+	sym->aead.digest.data = rte_pktmbuf_mtod_offset(m, uint8_t *, op->text_len);
+	sym->aead.digest.phys_addr = rte_pktmbuf_iova_offset(m, op->text_len);
 	sym->aead.aad.data = p->aad;
 	sym->aead.aad.phys_addr = rte_crypto_op_ctophys_offset(job->op, PRIVATE_OFFSET + offsetof(struct private, aad));
 }
@@ -313,49 +326,24 @@ job_good(const struct rte_crypto_op *op)
 	return false;
 }
 
-/* Takes back what is done. How many. */
+/* Takes back what is done, the good ones' text into their packets. How many. */
 static unsigned
-take_back(struct sl_aead_ctx *ctx)
+take_back(struct sl_aead_ctx *ctx, enum direction d, const struct sl_aead_op *ops)
 {
 	struct rte_crypto_op *done[SL_CRYPTODEV_IN_FLIGHT];
 	const unsigned n = rte_cryptodev_dequeue_burst(device.dev, ctx->queue, done, SL_CRYPTODEV_IN_FLIGHT);
 
 	for (unsigned i = 0; i < n; i++) {
-		const struct job *job = container_of(done[i]->sym->m_src, struct job, mbuf);
+		struct job *job = rte_crypto_op_ctod_offset(done[i], struct private *, PRIVATE_OFFSET)->job;
+		const struct sl_aead_op *op = &ops[job->index];
 
+		job->back = true;
 		ctx->ok[job->index] = job_good(done[i]);
+		if (ctx->ok[job->index])
+			memcpy(op->text, rte_pktmbuf_mtod(job->text, void *),
+				op->text_len + (d == SEAL ? SL_AEAD_TAG_BYTES : 0));
 	}
 	return n;
-}
-
-/* Up to SL_CRYPTODEV_IN_FLIGHT packets, jobs made; returns when all are back or the device is given up. */
-static void
-run_jobs(struct sl_aead_ctx *ctx, unsigned n)
-{
-	struct rte_crypto_op *ops[SL_CRYPTODEV_IN_FLIGHT];
-	unsigned sent = 0, back = 0;
-	uint64_t progress = rte_get_timer_cycles();
-	const uint64_t patience = rte_get_timer_hz();
-
-	for (unsigned i = 0; i < n; i++)
-		ops[i] = ctx->jobs[i].op;
-	while (back < n) {
-		unsigned out = 0, in;
-
-		if (sent < n)
-			out = rte_cryptodev_enqueue_burst(device.dev, ctx->queue, ops + sent, (uint16_t)(n - sent));
-		sent += out;
-		in = take_back(ctx);
-		back += in;
-		if (out + in > 0) {
-			progress = rte_get_timer_cycles();
-		} else if (rte_get_timer_cycles() - progress > patience) {
-			count(SL_CRYPTODEV_TIMEOUT, n - back);
-			ctx->broken = true;
-			break;
-		}
-	}
-	count(SL_CRYPTODEV_ENQUEUED, sent);
 }
 
 static void
@@ -374,6 +362,51 @@ by_library(struct sl_aead_ctx *ctx, enum direction d, const struct sl_aead_op *o
 	}
 }
 
+/* The device has been silent for too long. What it keeps are copies: the packets themselves are whole, and done here. */
+static void
+give_up(struct sl_aead_ctx *ctx, enum direction d, const struct sl_aead_op *ops, unsigned n)
+{
+	ctx->given_up = true;
+	count(SL_CRYPTODEV_GIVEN_UP, 1);
+	for (unsigned i = 0; i < n; i++) {
+		const struct job *job = &ctx->jobs[i];
+
+		if (job->back)
+			continue;
+		count(SL_CRYPTODEV_TIMEOUT, 1);
+		by_library(ctx, d, &ops[job->index], job->index);
+	}
+}
+
+/* Up to SL_CRYPTODEV_IN_FLIGHT packets, jobs made; returns when all are back or the device is given up. */
+static void
+run_jobs(struct sl_aead_ctx *ctx, enum direction d, const struct sl_aead_op *packets, unsigned n)
+{
+	struct rte_crypto_op *ops[SL_CRYPTODEV_IN_FLIGHT];
+	unsigned sent = 0, back = 0;
+	uint64_t progress = rte_get_timer_cycles();
+	const uint64_t patience = rte_get_timer_hz();
+
+	for (unsigned i = 0; i < n; i++)
+		ops[i] = ctx->jobs[i].op;
+	while (back < n) {
+		unsigned out = 0, in;
+
+		if (sent < n)
+			out = rte_cryptodev_enqueue_burst(device.dev, ctx->queue, ops + sent, (uint16_t)(n - sent));
+		sent += out;
+		in = take_back(ctx, d, packets);
+		back += in;
+		if (out + in > 0) {
+			progress = rte_get_timer_cycles();
+		} else if (rte_get_timer_cycles() - progress > patience) {
+			give_up(ctx, d, packets, n);
+			break;
+		}
+	}
+	count(SL_CRYPTODEV_ENQUEUED, sent);
+}
+
 /* The good ones first, both kinds in their order. */
 static unsigned
 partition(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
@@ -390,7 +423,7 @@ partition(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 	return good;
 }
 
-static unsigned
+static void
 work(struct sl_aead_ctx *ctx, enum direction d, struct sl_aead_op *ops, unsigned n)
 {
 	unsigned jobs = 0;
@@ -400,35 +433,34 @@ work(struct sl_aead_ctx *ctx, enum direction d, struct sl_aead_op *ops, unsigned
 	for (uint32_t i = 0; i < n; i++) {
 		void *session;
 
-		if (ops[i].text_len == 0 || ops[i].text_len > UINT16_MAX - SL_AEAD_TAG_BYTES) {
+		if (ops[i].text_len == 0 || ops[i].text_len > SL_CRYPTODEV_TEXT_MAX || ctx->given_up) {
 			by_library(ctx, d, &ops[i], i);
 			continue;
 		}
-		session = ctx->broken ? NULL : session_of(ctx, d, ops[i].key);
-		if (ctx->broken) {
-			count(SL_CRYPTODEV_TIMEOUT, 1);
-			continue;
-		}
+		session = session_of(ctx, d, ops[i].key);
 		if (!session) {
 			count(SL_CRYPTODEV_NO_SESSION, 1);
 			by_library(ctx, d, &ops[i], i);
 			continue;
 		}
-		job_prepare(&ctx->jobs[jobs], &ops[i], session);
+		job_prepare(&ctx->jobs[jobs], d, &ops[i], session);
 		ctx->jobs[jobs].index = i;
 		if (++jobs == SL_CRYPTODEV_IN_FLIGHT) {
-			run_jobs(ctx, jobs);
+			run_jobs(ctx, d, ops, jobs);
 			jobs = 0;
 		}
 	}
-	if (jobs > 0 && !ctx->broken)
-		run_jobs(ctx, jobs);
-	return n;
+	if (jobs > 0)
+		run_jobs(ctx, d, ops, jobs);
 }
 
 static unsigned
 seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
+	if (unlikely(ctx->given_up)) {
+		count(SL_CRYPTODEV_BY_SOFTWARE, n);
+		return ctx->instead->seal(ctx->instead_ctx, ops, n);
+	}
 	work(ctx, SEAL, ops, n);
 	return partition(ctx, ops, n);
 }
@@ -436,11 +468,12 @@ seal(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 static unsigned
 open(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned n)
 {
+	if (unlikely(ctx->given_up)) {
+		count(SL_CRYPTODEV_BY_SOFTWARE, n);
+		return ctx->instead->open(ctx->instead_ctx, ops, n);
+	}
+	/* A device may decipher before it looks at the tag: only what is good is copied into the packet. */
 	work(ctx, OPEN, ops, n);
-	/* A device may decipher before it looks at the tag. */
-	for (unsigned i = 0; i < n; i++)
-		if (!ctx->ok[i])
-			memset(ops[i].text, 0, ops[i].text_len);
 	return partition(ctx, ops, n);
 }
 
@@ -457,26 +490,46 @@ destroy(struct sl_aead_ctx *ctx)
 {
 	if (!ctx)
 		return;
+	if (ctx->instead_ctx)
+		ctx->instead->destroy(ctx->instead_ctx);
+	/* What the device has kept stays its own until it is stopped: such a context's memory is never used again. */
+	if (ctx->given_up)
+		return;
 	for (unsigned d = 0; d < DIRECTIONS; d++)
-		for (unsigned i = 0; i < SL_CRYPTODEV_SESSIONS && !ctx->broken; i++)
+		for (unsigned i = 0; i < SL_CRYPTODEV_SESSIONS; i++)
 			if (ctx->sessions[d][i].at)
 				session_drop(&ctx->sessions[d][i]);
-	/* What the device has kept stays its own: the memory of a broken context is never used again. */
-	if (ctx->broken)
-		return;
-	for (unsigned i = 0; i < SL_CRYPTODEV_IN_FLIGHT; i++)
-		if (ctx->jobs[i].op)
-			rte_crypto_op_free(ctx->jobs[i].op);
-	__atomic_fetch_and(&device.queues_taken, ~(1ull << ctx->queue), __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < SL_CRYPTODEV_IN_FLIGHT; i++) {
+		struct rte_mbuf *m = ctx->jobs[i].text;
+
+		rte_crypto_op_free(ctx->jobs[i].op);
+		if (m) {
+			sl_wipe(m->buf_addr, m->buf_len);
+			rte_pktmbuf_free(m);
+		}
+	}
+	if (ctx->queue < device.contexts)
+		__atomic_fetch_and(&device.queues_taken, ~(1ull << ctx->queue), __ATOMIC_RELAXED);
 	sl_wipe(ctx, sizeof(*ctx));
 	free(ctx);
+}
+
+/* The first queue pair that nobody has, or `contexts`. */
+static uint16_t
+queue_take(void)
+{
+	uint16_t q = 0;
+
+	while (q < device.contexts && __atomic_fetch_or(&device.queues_taken, 1ull << q, __ATOMIC_RELAXED) & 1ull << q)
+		q++;
+	return q;
 }
 
 static struct sl_aead_ctx *
 create(unsigned max_burst)
 {
 	struct sl_aead_ctx *ctx;
-	int rc = ENOMEM;
+	int rc;
 
 	if (max_burst == 0 || max_burst > SL_AEAD_BURST_MAX) {
 		errno = EINVAL;
@@ -490,27 +543,24 @@ create(unsigned max_burst)
 	if (!ctx)
 		return NULL;
 	memset(ctx, 0, sizeof(*ctx));
-	ctx->max_burst = max_burst;
-	for (unsigned q = 0; q < device.contexts; q++) {
-		ctx->queue = (uint16_t)q;
-		if (!(__atomic_fetch_or(&device.queues_taken, 1ull << q, __ATOMIC_RELAXED) & 1ull << q))
-			break;
-		rc = EBUSY;
-		if (q + 1 == device.contexts)
-			goto fail;
-	}
+	ctx->queue = queue_take();
+	rc = EBUSY;
+	if (ctx->queue == device.contexts)
+		goto fail;
 	rc = ENOMEM;
+	ctx->instead = sl_aead_backend_find("auto");
+	ctx->instead_ctx = ctx->instead ? ctx->instead->create(max_burst) : NULL;
+	if (!ctx->instead_ctx)
+		goto fail;
 	for (unsigned i = 0; i < SL_CRYPTODEV_IN_FLIGHT; i++) {
 		ctx->jobs[i].op = rte_crypto_op_alloc(device.ops, RTE_CRYPTO_OP_TYPE_SYMMETRIC);
-		if (!ctx->jobs[i].op) {
-			destroy(ctx);
-			errno = rc;
-			return NULL;
-		}
+		ctx->jobs[i].text = rte_pktmbuf_alloc(device.texts);
+		if (!ctx->jobs[i].op || !ctx->jobs[i].text)
+			goto fail;
 	}
 	return ctx;
 fail:
-	free(ctx);
+	destroy(ctx);
 	errno = rc;
 	return NULL;
 }

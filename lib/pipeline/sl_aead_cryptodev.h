@@ -10,13 +10,16 @@
  * stop. start and stop: one thread. A context keeps a session a key, made when the key is first seen and again when
  * another one lies at its address; the least recently used ones go.
  *
- * Packets without text, which devices refuse, are worked off by libsodium. What a device does not give back in good
- * condition is not sealed, or not authentic, and is counted by reason. One that gives nothing back for a second is not
- * asked again.
+ * The device works on copies in buffers of the context, whose bus addresses are known once and for all, and which are
+ * nobody else's should it come back late. What it gives back in good condition is copied into the packet; what it does not is
+ * not sealed, or not authentic, and is counted by reason. Packets without text, which devices refuse, and texts over
+ * SL_CRYPTODEV_TEXT_MAX are worked off by libsodium.
  *
- * Two limits that our own engines do not have. A key stays with its session, in the context and in the device, until
- * another one needs the place or the context ends, so longer than the link session that it was for. And a device that comes
- * back after that second writes into buffers that have been given back: the daemon must then be restarted.
+ * A device that gives nothing back for a second is given up by the context that waited: those packets are done by libsodium,
+ * and all after them by the engine "auto". The context's buffers stay with the device until it is stopped.
+ *
+ * A limit that our own engines do not have: a key stays with its session, in the context and in the device, until another one
+ * needs the place or the context ends, so longer than the link session that it was for.
  */
 #include "../crypto/sl_aead.h"
 
@@ -26,6 +29,7 @@ extern "C" {
 
 #define SL_CRYPTODEV_IN_FLIGHT 64u
 #define SL_CRYPTODEV_SESSIONS 1024u /* a context and direction */
+#define SL_CRYPTODEV_TEXT_MAX 9216u /* bytes; a context has SL_CRYPTODEV_IN_FLIGHT such buffers */
 
 extern const struct sl_aead_backend sl_aead_cryptodev; /* "cryptodev"; usable() once started */
 
@@ -44,7 +48,9 @@ enum sl_cryptodev_counter {
 	SL_CRYPTODEV_AUTH_FAILED, /* the device says that the tag is wrong */
 	SL_CRYPTODEV_ERROR,	  /* the device says something else */
 	SL_CRYPTODEV_NO_SESSION,  /* none could be made for the key: libsodium did it */
-	SL_CRYPTODEV_TIMEOUT,	  /* not given back, or not taken, for a second */
+	SL_CRYPTODEV_TIMEOUT,	  /* not given back, or not taken, for a second: libsodium did it */
+	SL_CRYPTODEV_GIVEN_UP,	  /* contexts (one a worker, one of control) that do without the device since */
+	SL_CRYPTODEV_BY_SOFTWARE, /* packets that the engine "auto" did for those */
 	SL_CRYPTODEV_COUNTERS,
 };
 const char *sl_cryptodev_counter_name(enum sl_cryptodev_counter c);
