@@ -3,6 +3,9 @@
  * Ports of each driver that a machine without a NIC has: up, running with one worker and with two, down, every buffer
  * back. What the machine or the user may not have (root, /dev/net/tun) is a skip with its reason.
  */
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <rte_cycles.h>
 #include "rows.h"
@@ -170,6 +173,95 @@ SL_TEST(ports, af_packet_pairs_given)
 	/* One pair cannot serve two workers. */
 	SL_EXPECT_EQ(up_and_down("net_af_packet_t2,iface=lo,qpairs=1", 2, 0, &error), -ENOTSUP);
 	SL_EXPECT_STR(error, "device has fewer transmit queues than there are workers");
+}
+/* All that the worker has been given, in polls that find nothing at last. */
+static uint64_t
+received(struct sl_dataplane *dp)
+{
+	struct sl_worker_stats s;
+
+	for (unsigned idle = 0; idle < 100; idle++)
+		while (sl_worker_poll(dp->workers[0]))
+			idle = 0;
+	sl_dataplane_worker_stats(dp, 0, &s);
+	return s.rx;
+}
+
+/* Frames that the kernel sends out of an interface: the port behind it receives them. */
+static void
+send_out_of(const char *interface, unsigned count)
+{
+	const struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex(interface), .sll_halen = 6};
+	const uint8_t frame[64] = {2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5};
+	const int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	SL_ASSERT(fd >= 0);
+	for (unsigned i = 0; i < count; i++)
+		SL_EXPECT_EQ(sendto(fd, frame, sizeof(frame), 0, (const struct sockaddr *)&to, sizeof(to)), (ssize_t)sizeof(frame));
+	close(fd);
+}
+
+/*
+ * No buffer to receive into: with packet sockets frames wait in the device's ring, up to its size (what does not fit is the
+ * kernel's loss; this driver does not tell of it); a tap device loses them and says so. With buffers again the worker goes on, and
+ * every frame is in one count or the other.
+ */
+static void
+receive_pool_empty(const char *device, const char *interface, bool waits, const char *what)
+{
+	enum { FIRST = 20, MANY = 100 };
+	static const struct sl_fib_ref fib = {NULL};
+	struct sl_port_config pc = {.name = "port", .rx_descriptors = 256, .tx_descriptors = 256};
+	struct sl_session_table *table;
+	struct sl_dataplane *dp = dataplane_make(&table, &fib, 1);
+	struct sl_port_stats before, after;
+	struct rte_mempool *pool;
+	const char *error = NULL;
+	uint64_t first, rest;
+	unsigned got = 0, idle;
+	void **all;
+
+	SL_ASSERT(dp);
+	snprintf(pc.device, sizeof(pc.device), "%s", device);
+	if (sl_dataplane_port_add(dp, &pc, &error) != 0) {
+		sl_dataplane_destroy(dp);
+		sl_session_table_destroy(table);
+		SL_SKIP(what);
+	}
+	SL_ASSERT(sl_dataplane_prepare(dp) == 0);
+	send_out_of(interface, FIRST);
+	first = received(dp);
+	SL_EXPECT_GE(first, FIRST);
+	pool = dp->ports[0].pool;
+	idle = rte_mempool_in_use_count(pool); /* what the driver holds to receive into */
+	all = calloc(pool->size, sizeof(*all));
+	while (got < pool->size && rte_mempool_get(pool, &all[got]) == 0)
+		got++;
+	SL_EXPECT_EQ(rte_mempool_avail_count(pool), 0);
+	SL_ASSERT(sl_dataplane_port_stats(dp, 0, &before) == 0);
+	send_out_of(interface, MANY);
+	rest = received(dp) - first;
+	SL_EXPECT_LE(rest, idle);
+	rte_mempool_put_bulk(pool, all, got);
+	send_out_of(interface, MANY);
+	rest = received(dp) - first;
+	SL_ASSERT(sl_dataplane_port_stats(dp, 0, &after) == 0);
+	SL_EXPECT_GE(rest + after.rx_nombuf - before.rx_nombuf, 2 * MANY);
+	SL_EXPECT_GE(rest, MANY);
+	SL_EXPECT_EQ(after.rx_nombuf - before.rx_nombuf > 0, !waits);
+	/* None has stayed anywhere. */
+	SL_EXPECT_EQ(rte_mempool_in_use_count(pool), idle);
+	free(all);
+	sl_dataplane_destroy(dp);
+	sl_session_table_destroy(table);
+}
+SL_TEST(ports, receive_pool_empty_af_packet)
+{
+	receive_pool_empty("net_af_packet_t4,iface=lo", "lo", true, "no rights for packet sockets");
+}
+SL_TEST(ports, receive_pool_empty_tap)
+{
+	receive_pool_empty("net_tap_t4,iface=sltest4", "sltest4", false, "no rights for a tap device");
 }
 SL_TEST(ports, tap)
 {
