@@ -27,6 +27,7 @@ extern "C" {
 #define SL_CONF_NAME_SIZE 64
 #define SL_CONF_TEXT_SIZE 256
 #define SL_CONF_AEAD_SIZE 32
+#define SL_CONF_ACCESS_DIR "/etc/fips" /* of access lists, unless the file names another */
 #define SL_CONF_WARNINGS_MAX 64
 #define SL_CONF_PEERS_MAX 4096
 #define SL_CONF_TRANSPORTS_MAX 16 /* of each kind: what a port listens to, and one Ethernet a port */

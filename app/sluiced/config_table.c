@@ -318,7 +318,9 @@ const struct sl_key sl_keys[] = {
 		"auto = when enough are reserved; no = ordinary pages."),
 	UINT("dataplane.memory.size_mb", ROOT, C(dataplane.memory_mb), 0, 1048576, "0", "MiB",
 		"Memory for EAL; 0 = what the pools need."),
-	UINT("dataplane.pools.mbufs", ROOT, C(dataplane.mbufs), 1024, 4194304, "16384", "buffers", "Frame buffers per pool."),
+	{"dataplane.pools.mbufs", SL_KEY_UINT, ROOT, SL_KEY_UNSET, C(dataplane.mbufs), .min = 1024, .max = 4194304,
+		.unit = "buffers",
+		.doc = "Frame buffers per pool. Unset: what rings, queues and bursts of the ports and workers can hold, 16384 at least."},
 	UINT("dataplane.pools.data_size", ROOT, C(dataplane.mbuf_data_size), 0, 16384, "0", "bytes",
 		"Data room of a buffer; 0 = for the largest MTU. Less: larger frames come in several and are joined."),
 	CUSTOM("dataplane.aead", ROOT, 0, C(dataplane.aead), sl_conf_parse_aead, sl_conf_format_text, "auto",
@@ -343,8 +345,9 @@ const struct sl_key sl_keys[] = {
 	BOOL("dataplane.first_flight", ROOT, C(dataplane.first_flight), "false", "peers[].first_flight for every dial."),
 	BOOL("dataplane.probe_mtu", ROOT, C(dataplane.probe_mtu), "true",
 		"Find out by probes what each link's path carries, where no router reports it (docs/mtu.md)."),
-	TEXT("dataplane.access_dir", ROOT, 0, C(dataplane.access_dir), "/etc/fips",
-		"Folder of the access lists peers.allow and peers.deny and of hosts, as FIPS has them; empty = no lists."),
+	TEXT("dataplane.access_dir", ROOT, 0, C(dataplane.access_dir), SL_CONF_ACCESS_DIR,
+		"Folder of the access lists peers.allow and peers.deny and of hosts, as FIPS has them; must be there unless it is the "
+		"default; empty = no lists."),
 	TEXT("dataplane.nostr_ca_file", ROOT, SL_KEY_UNSET, C(dataplane.nostr_ca_file), NULL,
 		"Certificates (PEM) that relays' TLS is checked against, instead of the system's."),
 };

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <rte_version.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "capacity.h"
 #include "sl_aead_cryptodev.h"
 #include "daemon.h"
@@ -404,7 +405,7 @@ make_dataplane(struct sl_daemon *d)
 {
 	const struct sl_config *c = d->config;
 	struct sl_dataplane_config dc = {.workers = (uint16_t)d->plan.workers,
-		.mbufs = c->dataplane.mbufs,
+		.mbufs = d->plan.mbufs,
 		.mbuf_data_size = c->dataplane.mbuf_data_size,
 		.ring_size = c->dataplane.ring_size,
 		.hop_cache_entries = sl_capacity_hop_cache(c),
@@ -436,6 +437,7 @@ make_links(struct sl_daemon *d)
 	const struct sl_config *c = d->config;
 	struct sl_links_config l;
 	struct sl_links_sink sink;
+	int rc;
 
 	sl_links_config_default(&l);
 	l.max_peers = c->limits.max_peers;
@@ -458,6 +460,13 @@ make_links(struct sl_daemon *d)
 	l.rekey_after_messages = c->rekey.after_messages;
 	l.mmp_mode = c->mmp_mode;
 	l.first_flight = c->dataplane.first_flight;
+	/* A path that was written down and is wrong would be an empty list: everybody may. */
+	if (c->dataplane.access_dir[0] && strcmp(c->dataplane.access_dir, SL_CONF_ACCESS_DIR) != 0 &&
+		access(c->dataplane.access_dir, R_OK | X_OK) != 0) {
+		rc = -errno;
+		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "dataplane.access_dir: %s: %s", c->dataplane.access_dir, strerror(errno));
+		return rc;
+	}
 	d->acl = sl_acl_create(c->dataplane.access_dir, sl_peers_alias, d);
 	if (!d->acl) {
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "access lists: %s", strerror(errno));

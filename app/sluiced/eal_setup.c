@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "sl_dataplane.h"
 #include "sl_join.h"
 #include "sl_port_check.h"
 
@@ -85,8 +86,26 @@ buffer_bytes(uint64_t room, bool huge)
 	return object > page ? (object + page - 1) / page * page : page / (page / object);
 }
 
+/* Descriptors as they are configured: a profile's are not known yet, and few have more than the default. */
+static uint32_t
+pool_mbufs(const struct sl_config *c, unsigned workers)
+{
+	const struct sl_dataplane_config dc = {.workers = (uint16_t)workers, .ring_size = c->dataplane.ring_size,
+		.burst = c->dataplane.burst, .elephant = (enum sl_elephant_mode)c->dataplane.elephant};
+	uint32_t descriptors = 0;
+
+	if (c->dataplane.mbufs)
+		return c->dataplane.mbufs;
+	for (uint32_t i = 0; i < c->dataplane.port_count; i++) {
+		const struct sl_conf_port *p = &c->dataplane.ports[i];
+
+		descriptors = RTE_MAX(descriptors, RTE_MAX((uint32_t)p->rx_descriptors, (uint32_t)p->tx_descriptors));
+	}
+	return sl_dataplane_buffers_plan(&dc, c->dataplane.port_count, descriptors);
+}
+
 static unsigned
-needed_mb(const struct sl_config *c, unsigned workers, bool huge)
+needed_mb(const struct sl_config *c, const struct sl_eal_plan *plan, bool huge)
 {
 	uint64_t bytes = 0;
 
@@ -100,14 +119,14 @@ needed_mb(const struct sl_config *c, unsigned workers, bool huge)
 		if (room < 2048)
 			room = 2048;
 		if (c->dataplane.mbuf_data_size && c->dataplane.mbuf_data_size < room) /* and large ones to join in */
-			bytes += RTE_MIN(c->dataplane.mbufs, SL_JOIN_MBUFS) * buffer_bytes(room, huge);
+			bytes += RTE_MIN(plan->mbufs, SL_JOIN_MBUFS) * buffer_bytes(room, huge);
 		if (c->dataplane.mbuf_data_size)
 			room = c->dataplane.mbuf_data_size;
 		if (room > UINT16_MAX)
 			room = UINT16_MAX;
-		bytes += (c->dataplane.mbufs + CONTROL_MBUFS) * buffer_bytes(room, huge);
+		bytes += (plan->mbufs + CONTROL_MBUFS) * buffer_bytes(room, huge);
 	}
-	return (unsigned)(bytes >> 20) + SPARE_MB + workers * WORKER_MB +
+	return (unsigned)(bytes >> 20) + SPARE_MB + plan->workers * WORKER_MB +
 	       c->dataplane.port_count * PORT_MB;
 }
 
@@ -175,8 +194,9 @@ sl_eal_plan(struct sl_eal_plan *plan, const struct sl_config *c, char why[256])
 	rc = plan_cpus(plan, c, why);
 	if (rc)
 		return rc;
+	plan->mbufs = pool_mbufs(c, plan->workers);
 	plan->memory_mb =
-		c->dataplane.memory_mb ? c->dataplane.memory_mb : needed_mb(c, plan->workers, true);
+		c->dataplane.memory_mb ? c->dataplane.memory_mb : needed_mb(c, plan, true);
 	have = free_huge_mb();
 	plan->huge = c->dataplane.huge_pages != SL_CONF_HUGE_NO && have >= plan->memory_mb;
 	if (c->dataplane.huge_pages == SL_CONF_HUGE_YES && !plan->huge) {
@@ -187,7 +207,7 @@ sl_eal_plan(struct sl_eal_plan *plan, const struct sl_config *c, char why[256])
 		return -EINVAL;
 	}
 	if (!plan->huge && !c->dataplane.memory_mb)
-		plan->memory_mb = needed_mb(c, plan->workers, false);
+		plan->memory_mb = needed_mb(c, plan, false);
 	/* EAL would lay out all of it before it finds out, for minutes. */
 	if (!plan->huge && plan->memory_mb > machine_mb()) {
 		snprintf(why, 256,

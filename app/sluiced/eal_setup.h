@@ -17,6 +17,7 @@ struct sl_eal_plan {
 	unsigned workers;
 	bool huge;
 	unsigned memory_mb;
+	uint32_t mbufs; /* of a port's pool: as configured, or what ports and workers can hold */
 	char why_memory[96]; /* why these pages */
 };
 

@@ -10,21 +10,27 @@
 
 _Static_assert(RTE_PKTMBUF_HEADROOM >= SL_PATH_HEADER_MAX, "the longest outer header fits in front of a shorter one");
 
-static int
-config_check(struct sl_dataplane_config *c)
+static void
+config_defaults(struct sl_dataplane_config *c)
 {
 	if (c->burst == 0)
 		c->burst = 32;
 	if (c->mbufs == 0)
-		c->mbufs = 16384;
+		c->mbufs = SL_POOL_MBUFS;
 	if (c->ring_size == 0)
 		c->ring_size = 1024;
 	if (c->hop_cache_entries == 0)
 		c->hop_cache_entries = 4096;
+	c->ring_size = rte_align32pow2(RTE_MAX(c->ring_size, 64u));
+}
+
+static int
+config_check(struct sl_dataplane_config *c)
+{
+	config_defaults(c);
 	if (c->workers == 0 || c->workers > SL_WORKERS_MAX || c->burst > SL_BURST_MAX || c->aead == NULL ||
 		c->ring_size > 1u << 20)
 		return -EINVAL;
-	c->ring_size = rte_align32pow2(RTE_MAX(c->ring_size, 64u));
 	return 0;
 }
 
@@ -288,20 +294,38 @@ workers_stop(struct sl_dataplane *dp, unsigned count)
  * What can hold frames of a port's pool at once: its receive descriptors, transmit descriptors of every port, workers' bursts and
  * caches, and the rings between workers and to control. With fewer buffers the port can run dry while all of that is full.
  */
+static uint32_t
+buffers_sum(const struct sl_dataplane_config *c, uint32_t rx, uint32_t tx, uint32_t cache)
+{
+	const uint32_t workers = c->workers;
+	uint32_t n = rx + tx + workers * c->burst + workers * SL_PUNT_RINGS * (c->ring_size - 1);
+
+	n += workers * (workers - 1) * (SL_HANDOFF_ENTRIES - 1);
+	if (workers > 1 && c->elephant != SL_ELEPHANT_OFF)
+		n += workers * sl_lane_frames((uint16_t)workers);
+	return n + (workers + 1) * cache * 3 / 2; /* a cache holds one and a half of its size */
+}
+
 uint32_t
 sl_dataplane_buffers_most(const struct sl_dataplane *dp, uint16_t port)
 {
-	const uint32_t workers = dp->config.workers;
 	const struct sl_port *p = &dp->ports[port];
-	uint32_t n = (uint32_t)p->rx_desc * p->rx_queues + p->in_hand;
+	uint32_t tx = 0;
 
 	for (unsigned i = 0; i < dp->port_count; i++)
-		n += dp->ports[i].tx_desc * workers;
-	n += workers * SL_PUNT_RINGS * (dp->config.ring_size - 1);
-	n += workers * (workers - 1) * (SL_HANDOFF_ENTRIES - 1);
-	if (workers > 1 && dp->config.elephant != SL_ELEPHANT_OFF)
-		n += workers * sl_lane_frames((uint16_t)workers);
-	return n + (workers + 1) * p->pool->cache_size * 3 / 2; /* a cache holds one and a half of its size */
+		tx += (uint32_t)dp->ports[i].tx_desc * dp->config.workers;
+	return buffers_sum(&dp->config, (uint32_t)p->rx_desc * p->rx_queues, tx, p->pool->cache_size);
+}
+
+uint32_t
+sl_dataplane_buffers_plan(const struct sl_dataplane_config *config, unsigned ports, uint32_t descriptors)
+{
+	struct sl_dataplane_config c = *config;
+	uint32_t desc = RTE_MAX(descriptors, SL_PORT_DESCRIPTORS), n;
+
+	config_defaults(&c);
+	n = buffers_sum(&c, desc * c.workers, desc * c.workers * ports, SL_POOL_CACHE);
+	return RTE_MAX(RTE_ALIGN_CEIL(n, 1024u), SL_POOL_MBUFS);
 }
 
 static void

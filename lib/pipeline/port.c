@@ -14,8 +14,6 @@
 #include "sl_join.h"
 #include "sl_port.h"
 
-#define DEFAULT_DESCRIPTORS 1024
-#define POOL_CACHE 256
 #define CONTROL_MBUFS 511
 #define CONTROL_DESCRIPTORS 128 /* of control's transmit queue: what it may hold back stays far below its pool */
 #define ETHER_SLACK (SL_ETHER_BYTES + 2 * SL_VLAN_BYTES)
@@ -185,7 +183,7 @@ sl_pool_create(const char *what, unsigned number, uint32_t mbufs, uint32_t data_
 	 * would put them all at the same place of theirs, which the caches' few ways for it do not bear.
 	 */
 	pool = rte_mempool_create_empty(name, mbufs, sizeof(struct rte_mbuf) + SL_FRAME_PRIV_BYTES + room,
-		RTE_MIN(POOL_CACHE, mbufs / 8), sizeof(layout), socket,
+		RTE_MIN(SL_POOL_CACHE, mbufs / 8), sizeof(layout), socket,
 		rte_eal_has_hugepages() ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 	if (pool == NULL)
 		goto fail;
@@ -237,8 +235,8 @@ pools_make(struct sl_port *p, const struct sl_port_params *params)
 static int
 queues_setup(struct sl_port *p, const struct rte_eth_dev_info *info, const char **error)
 {
-	uint16_t rx_desc = p->config.rx_descriptors ? p->config.rx_descriptors : DEFAULT_DESCRIPTORS;
-	uint16_t tx_desc = p->config.tx_descriptors ? p->config.tx_descriptors : DEFAULT_DESCRIPTORS;
+	uint16_t rx_desc = p->config.rx_descriptors ? p->config.rx_descriptors : SL_PORT_DESCRIPTORS;
+	uint16_t tx_desc = p->config.tx_descriptors ? p->config.tx_descriptors : SL_PORT_DESCRIPTORS;
 	const int socket = rte_eth_dev_socket_id(p->ethdev);
 	int rc;
 

@@ -25,6 +25,9 @@ extern "C" {
 
 #define SL_PORTS_MAX 16
 #define SL_NAME_SIZE 64
+#define SL_PORT_DESCRIPTORS 1024u /* of a queue, unless a port or its profile says otherwise */
+#define SL_POOL_MBUFS 16384u	  /* of a port's pool */
+#define SL_POOL_CACHE 256u	  /* buffers that an lcore keeps of a pool */
 
 struct sl_dataplane;
 
@@ -65,7 +68,7 @@ enum sl_elephant_mode {
 
 struct sl_dataplane_config {
 	uint16_t workers;	/* 1 .. 32; each needs an lcore that is not control's */
-	uint32_t mbufs;		/* per pool */
+	uint32_t mbufs;		/* per pool; 0 = SL_POOL_MBUFS */
 	uint16_t mbuf_data_size; /* bytes of data room, 0 = for the largest mtu; less: larger frames come in several buffers */
 	uint32_t ring_size;	/* worker -> control, entries */
 	uint32_t hop_cache_entries; /* per worker */
@@ -111,6 +114,13 @@ struct sl_dataplane_sink {
 	/* A message of multicast DNS to its group, with config.mdns. from: its address and UDP port; what it says is not checked. */
 	void (*mdns)(void *arg, uint16_t port, const struct sl_addr *from, const uint8_t *message, size_t len);
 };
+
+/*
+ * How large the pools of so many ports must be that none runs dry while every ring, queue, burst and cache is full:
+ * config.mbufs for a data plane that is still to be made; SL_POOL_MBUFS at least. descriptors: the most that a queue will have,
+ * 0 = SL_PORT_DESCRIPTORS.
+ */
+uint32_t sl_dataplane_buffers_plan(const struct sl_dataplane_config *config, unsigned ports, uint32_t descriptors);
 
 /* view and fib are read by workers; both outlive the data plane. NULL and errno. */
 struct sl_dataplane *sl_dataplane_create(const struct sl_dataplane_config *config, const struct sl_session_view *view,

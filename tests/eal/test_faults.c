@@ -384,6 +384,25 @@ SL_TEST(faults, buffers_are_counted_whole)
 	rig_destroy(r);
 }
 
+/* What is planned for a data plane that is still to be made is enough for it, however many workers, ports and descriptors. */
+SL_TEST(faults, planned_buffers_are_enough)
+{
+	for (uint16_t workers = 1; workers <= 4; workers++) {
+		const struct rig_config config = {.workers = workers, .ring_size = 1024, .elephant = SL_ELEPHANT_BY_HAND};
+		struct rig *r = rig_create(&config);
+		struct sl_dataplane_config plan = {.workers = workers, .ring_size = 1024, .elephant = SL_ELEPHANT_BY_HAND};
+
+		SL_ASSERT(r);
+		SL_EXPECT_GE(sl_dataplane_buffers_plan(&plan, r->dp->port_count, 0), sl_dataplane_buffers_most(r->dp, 0));
+		SL_EXPECT_GE(sl_dataplane_buffers_plan(&plan, 16, 4096),
+			sl_dataplane_buffers_plan(&plan, 16, 0) + 16 * (4096 - 1024) * workers);
+		SL_EXPECT_GE(sl_dataplane_buffers_plan(&plan, 1, 0), SL_POOL_MBUFS);
+		plan.ring_size = 0;
+		SL_EXPECT_GE(sl_dataplane_buffers_plan(&plan, 2, 0), sl_dataplane_buffers_most(r->dp, 0));
+		rig_destroy(r);
+	}
+}
+
 /* --- a worker that stands still ------------------------------------------------------------------------------------ */
 
 static volatile int held, let_go;

@@ -136,6 +136,24 @@ SL_TEST(daemon, as_many_as_it_is_made_for)
 	remove_dir();
 }
 
+/* A folder of access lists that is written down and not there: as an empty list it would let everybody in. */
+SL_TEST(daemon, access_lists_that_are_not_there)
+{
+	char text[1024];
+
+	make_dir();
+	snprintf(text, sizeof(text),
+		"transports: {udp: {bind_addr: \"0.0.0.0:2121\"}}\n"
+		"dataplane: {access_dir: \"%s/lists\", pools: {mbufs: 4096}, memory: {huge_pages: \"no\"}, "
+		"ports: [{name: p0, device: net_null0, addresses: [192.0.2.1/24]}]}\n",
+		dir);
+	write_text(in_dir("relay.yaml"), text);
+	SL_EXPECT_EQ(RUN(SLUICED, "-c", in_dir("relay.yaml")), 1);
+	SL_EXPECT(strstr(output_of("out"), "dataplane.access_dir: ") != NULL);
+	SL_EXPECT(strstr(output_of("out"), "/lists: No such file or directory") != NULL);
+	remove_dir();
+}
+
 SL_TEST(daemon, every_page_and_leaving)
 {
 	json_t *o;
