@@ -134,6 +134,9 @@ make_room(struct sl_traversal *t)
 {
 	uint32_t transient = 0, oldest = 0;
 
+	/* With peers in thousands, nearly all of them wanted, a walk for each new one is a walk too many. */
+	if (t->peer_count < t->config.peers_max && t->peer_count - t->wanted_count < SL_TRANSIENT_PEERS)
+		return;
 	for (uint32_t i = 0; i < t->peer_count; i++) {
 		if (!is_transient(t->peers[i]))
 			continue;
@@ -323,6 +326,7 @@ sl_traversal_want(struct sl_traversal *t, const uint8_t xonly[SL_XONLY_BYTES], c
 	if (p->wanted == wanted)
 		return 0;
 	p->wanted = wanted;
+	t->wanted_count += wanted ? 1 : (uint32_t)-1;
 	p->touched_us = now_us;
 	if (!wanted)
 		end_own(t, p);

@@ -85,7 +85,7 @@ struct sl_traversal {
 	struct sl_traversal_sink sink;
 	struct sl_node_addr self;
 	struct trav_peer **peers; /* peers_max */
-	uint32_t peer_count;
+	uint32_t peer_count, wanted_count;
 	struct trav_peer *bucket[SL_TRAVERSAL_BUCKETS]; /* the same by key */
 	struct trav_session *sessions;
 	uint32_t session_count;
