@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port that cannot be used: the node routes around the peers behind it, whose links stay. While nothing was sent nothing was
- * lost; when the port is back they are as they were. Those that do not come back die of silence like any other.
+ * A port that cannot be used: links move to another address of the peer's where there is one that another port leads to. The node
+ * routes around the other peers behind it, whose links stay. While nothing was sent nothing was lost; when the port is back they
+ * are as they were. Those that do not come back die of silence like any other.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -69,6 +70,14 @@ sl_port_events_join(struct sl_daemon *d, uint32_t peer_id)
 		d->peer_up[peer_id] = 1;
 }
 
+static bool
+reaches(void *arg, const struct sl_addr *addr)
+{
+	const struct sl_daemon *d = arg;
+
+	return sl_dataplane_reaches(d->dp, addr);
+}
+
 void
 sl_port_events_link(struct sl_daemon *d, uint16_t port, bool up)
 {
@@ -76,6 +85,8 @@ sl_port_events_link(struct sl_daemon *d, uint16_t port, bool up)
 
 	for (uint32_t i = 0; i < d->max_peers; i++) {
 		if (sl_dataplane_peer_port(d->dp, i) != port)
+			continue;
+		if (!up && d->peer_up[i] && sl_links_reroute(d->links, i, reaches, d, d->now_us) == 0)
 			continue;
 		n++;
 		if (up)

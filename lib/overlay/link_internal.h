@@ -107,6 +107,7 @@ struct peer {
 	struct sl_due_node due; /* in links->due */
 	uint64_t beat_us, heartbeat_us, sender_report_us, receiver_report_us;
 	uint64_t up_since_us, rekey_at_us, damped_until_us, doubt_us;
+	uint64_t rerouted_us; /* sent elsewhere since, and nothing heard yet; 0 = no */
 	uint64_t lost_us; /* when a link of this process life died of silence or was ended by us, maybe
 			     unheard: the peer may still hold it */
 	uint64_t last_report_us; /* when a report came in */
@@ -225,6 +226,7 @@ void sl_slot_retire(struct sl_links *l, struct peer *p, struct slot *slot);
 /* --- link_log.c: one line a change of state; repetitions of the same say nothing --- */
 void sl_link_log_up(const struct peer *p, bool again);
 void sl_link_log_down(const struct peer *p, enum sl_down_reason reason);
+void sl_link_log_rerouted(const struct peer *p, const struct sl_addr *to);
 /* A handshake of this identity came to nothing by our choice. Once in ten minutes for each of the last few. */
 void sl_link_log_refused(struct sl_links *l, const uint8_t xonly[SL_XONLY_BYTES], const char *why);
 void sl_link_log_rekey_failed(struct peer *p, const char *why);

@@ -46,6 +46,17 @@ sl_link_log_down(const struct peer *p, enum sl_down_reason reason)
 }
 
 void
+sl_link_log_rerouted(const struct peer *p, const struct sl_addr *to)
+{
+	char name[SHORT_SIZE], before[SL_ADDR_TEXT_SIZE], where[SL_ADDR_TEXT_SIZE];
+
+	sl_addr_format(before, &p->where.addr);
+	sl_addr_format(where, to);
+	sl_log(SL_LOG_NOTICE, SL_TOPIC_LINK, "%s%s%s: the port to %s is down, sent to %s from now on",
+		short_name(name, p->key.xonly), p->alias[0] ? ", alias " : "", p->alias, before, where);
+}
+
+void
 sl_links_mtu_tell(const struct sl_links *l, uint32_t peer_id, uint16_t mtu, uint16_t before, const char *why, bool warn)
 {
 	const struct peer *p = peer_id < l->view->max_peers ? l->peer_of_id[peer_id] : NULL;

@@ -3,6 +3,8 @@
  * 11 and 15. */
 #include "link_internal.h"
 
+#include <errno.h>
+
 void
 sl_liveness_begin(struct sl_links *l, struct peer *p, uint64_t now_us)
 {
@@ -96,9 +98,12 @@ sl_liveness_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 		p->beat_us = now_us + SL_BEAT_US;
 	if (heard < p->current.since_us)
 		heard = p->current.since_us;
-	if (now_us >= heard + l->config.dead_timeout_us) {
+	if (heard > p->rerouted_us)
+		p->rerouted_us = 0;
+	if (now_us >= heard + l->config.dead_timeout_us || (p->rerouted_us && now_us >= p->rerouted_us + SL_REROUTE_US)) {
 		count(l, SL_LINK_LINK_DEAD);
-		p->last_error = "nothing heard for the dead timeout";
+		p->last_error = p->rerouted_us ? "its port is down, and nothing heard at its other address" :
+			"nothing heard for the dead timeout";
 		/* It may hear us: then it knows, and takes our next dial for what it is (7.2, TRAP). */
 		sl_disconnect_send(l, p, SL_DISCONNECT_TIMEOUT, now_us);
 		sl_peer_down(l, p, SL_DOWN_DEAD, now_us);
@@ -112,6 +117,33 @@ sl_liveness_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 		p->heartbeat_us = now_us + l->config.heartbeat_us;
 		sl_heartbeat_send(l, p, &p->current, now_us);
 	}
+}
+
+int
+sl_links_reroute(struct sl_links *l, uint32_t peer_id, bool (*reaches)(void *arg, const struct sl_addr *addr), void *arg,
+	uint64_t now_us)
+{
+	struct peer *p = peer_id < l->view->max_peers ? l->peer_of_id[peer_id] : NULL;
+
+	l->now_us = now_us;
+	if (!p || !p->up)
+		return -ENOTCONN;
+	for (unsigned i = 0; i < p->addr_count; i++) {
+		const struct sl_addr *a = &p->addrs[i];
+
+		if (a->transport != p->where.addr.transport || sl_addr_equal(a, &p->where.addr) || !sl_addr_answerable(l, a) ||
+			!reaches(arg, a))
+			continue;
+		count(l, SL_LINK_REROUTE);
+		p->rerouted_us = now_us;
+		sl_link_log_rerouted(p, a);
+		sl_peer_address_set(l, p, a);
+		p->heartbeat_us = now_us + l->config.heartbeat_us;
+		sl_heartbeat_send(l, p, &p->current, now_us);
+		sl_peer_settle(l, p);
+		return 0;
+	}
+	return -ENETUNREACH;
 }
 
 void

@@ -227,7 +227,7 @@ sl_peer_down(struct sl_links *l, struct peer *p, enum sl_down_reason reason, uin
 	sl_addr_ref_remove(l, &p->where);
 	memset(&p->gone, 0, sizeof(p->gone));
 	sl_waiting_drop(l, p);
-	p->doubt_us = 0;
+	p->doubt_us = p->rerouted_us = 0;
 	p->rekey_at_us = 0;
 	p->lost_us = reason == SL_DOWN_DEAD || reason == SL_DOWN_REMOVED ? now_us : 0;
 	sl_mmp_metrics_init(&p->metrics);

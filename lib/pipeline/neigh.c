@@ -438,6 +438,15 @@ sl_neigh_resolve(struct sl_neigh *n, const struct sl_addr *to, struct sl_neigh_h
 }
 
 int
+sl_neigh_port_to(const struct sl_neigh *n, const struct sl_addr *to)
+{
+	struct sl_neigh_hop hop;
+	const int rc = neigh_route_lookup(n, to, &hop);
+
+	return rc ? rc : hop.port;
+}
+
+int
 sl_neigh_hold(struct sl_neigh *n, const struct sl_neigh_hop *hop, uint64_t now_us)
 {
 	struct neigh *e;

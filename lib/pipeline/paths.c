@@ -383,6 +383,14 @@ sl_dataplane_peer_usable(const struct sl_dataplane *dp, uint32_t peer_id)
 	return port >= 0 && sl_port_usable(&dp->ports[port]);
 }
 
+bool
+sl_dataplane_reaches(const struct sl_dataplane *dp, const struct sl_addr *to)
+{
+	const int port = sl_neigh_port_to(dp->neigh, to);
+
+	return port >= 0 && sl_port_usable(&dp->ports[port]);
+}
+
 /* Reports that have ended: those paths are tried at their full size again. */
 static void
 forget_reports(struct sl_dataplane *dp)

@@ -196,6 +196,8 @@ bool sl_dataplane_path_reported(const struct sl_dataplane *dp, uint32_t peer_id)
 int sl_dataplane_peer_port(const struct sl_dataplane *dp, uint32_t peer_id);
 /* Has it one, and can the port be used? */
 bool sl_dataplane_peer_usable(const struct sl_dataplane *dp, uint32_t peer_id);
+/* Is the port that leads to an address usable? Whether anybody answers there is another question. */
+bool sl_dataplane_reaches(const struct sl_dataplane *dp, const struct sl_addr *to);
 /* Calls fn(fn_arg, obj) from a later sl_dataplane_poll() (or stop) when no worker can hold obj (RCU). Never waits. */
 void sl_dataplane_reclaim(struct sl_dataplane *dp, void (*fn)(void *fn_arg, void *obj), void *fn_arg, void *obj);
 

@@ -108,6 +108,8 @@ struct sl_neigh_hop {
  * of hop but dst_mac is valid. Raw Ethernet addresses need no resolution.
  */
 int sl_neigh_resolve(struct sl_neigh *n, const struct sl_addr *to, struct sl_neigh_hop *hop, uint64_t now_us) SL_MUST_CHECK;
+/* The port that packets to an address leave by, resolved or not; -ENETUNREACH (no route), -EINVAL. Changes nothing. */
+int sl_neigh_port_to(const struct sl_neigh *n, const struct sl_addr *to) SL_MUST_CHECK;
 /*
  * Keeps the neighbour of hop alive (counted); starts resolving if it is unknown. Every hold is undone by one release
  * with the same port and next_ip. 0 or -ENOBUFS. Raw Ethernet hops: no-ops.

@@ -384,6 +384,89 @@ SL_TEST(links_life, roaming)
 	end();
 }
 
+/* n[0] knows two addresses of n[1]: where it is, and another. */
+static struct sl_addr
+two_addresses(void)
+{
+	struct sl_peer_config c = {.addr_count = 2, .auto_connect = true, .auto_reconnect = true};
+	struct sl_addr other = n[1]->addr;
+
+	other.udp_port = 7777;
+	c.addrs[0] = n[1]->addr;
+	c.addrs[1] = other;
+	memcpy(c.xonly, sl_identity_xonly(n[1]->identity), sizeof(c.xonly));
+	SL_EXPECT_EQ(sl_links_peer_configure(n[0]->links, &c, net->now_us), 0);
+	SL_EXPECT(net_run_until_up(net, n[0], n[1], NET_S));
+	net_run(net, 3 * NET_S);
+	return other;
+}
+
+static bool
+only_this(void *arg, const struct sl_addr *addr)
+{
+	return sl_addr_equal(arg, addr);
+}
+
+SL_TEST(links_life, another_address_when_a_port_is_down)
+{
+	struct sl_link_info info;
+	struct sl_addr other, nowhere = {0};
+	uint32_t id;
+
+	begin(NULL);
+	other = two_addresses();
+	id = net_peer_id(n[0], n[1]);
+	/* No other way: nothing changes. */
+	SL_EXPECT_EQ(sl_links_reroute(n[0]->links, id, only_this, &nowhere, net->now_us), -ENETUNREACH);
+	SL_EXPECT_EQ(sl_links_reroute(n[0]->links, id, only_this, &n[1]->addr, net->now_us), -ENETUNREACH);
+	SL_EXPECT_EQ(sl_links_reroute(n[0]->links, id + 1, only_this, &other, net->now_us), -ENOTCONN);
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_REROUTE), 0);
+	SL_EXPECT(net_carries(n[0], n[1]));
+	/* It is heard there, and by that it learns where we are. */
+	n[1]->addr = other;
+	n[0]->addr.udp_port = 8888;
+	SL_EXPECT_EQ(sl_links_reroute(n[0]->links, id, only_this, &other, net->now_us), 0);
+	net_run(net, 20 * NET_MS);
+	SL_EXPECT(net_info(n[1], n[0], &info));
+	SL_EXPECT_EQ(info.addr.udp_port, 8888);
+	SL_EXPECT(net_info(n[0], n[1], &info));
+	SL_EXPECT_EQ(info.addr.udp_port, 7777);
+	SL_EXPECT(net_carries(n[0], n[1]));
+	net_run(net, 60 * NET_S);
+	SL_EXPECT(net_carries(n[0], n[1]));
+	SL_EXPECT_EQ(n[0]->ups + n[1]->ups, 2);
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_LINK_DEAD), 0);
+	end();
+}
+
+static void
+silence_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len, struct fate *fate, void *arg)
+{
+	(void)w, (void)to, (void)bytes, (void)len, (void)arg;
+	if (from == n[1])
+		fate->copies = 0;
+}
+
+SL_TEST(links_life, another_address_where_nobody_answers)
+{
+	struct sl_addr other;
+	uint64_t at;
+
+	begin(NULL);
+	other = two_addresses();
+	/* What it sends would take us back to where it is: this way is down. */
+	net->tap = silence_tap;
+	net_run(net, NET_S);
+	SL_EXPECT_EQ(sl_links_reroute(n[0]->links, net_peer_id(n[0], n[1]), only_this, &other, net->now_us), 0);
+	at = net->now_us;
+	while (net_peer_id(n[0], n[1]) != SL_PEER_NONE && net->now_us < at + 60 * NET_S)
+		net_run(net, 100 * NET_MS);
+	SL_EXPECT_EQ(net_counter(n[0], SL_LINK_LINK_DEAD), 1);
+	SL_EXPECT_GE(net->now_us - at, SL_REROUTE_US - 1000000);
+	SL_EXPECT_LE(net->now_us - at, SL_REROUTE_US + 2 * NET_S);
+	end();
+}
+
 static void
 hold_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes, size_t len,
 	struct fate *fate, void *arg)

@@ -571,7 +571,41 @@ def away_and_back(stage, relay, nodes, what, away, back, state, limit=40):
     rep.ok(said.count(f"port-b: {text}") == 1, f"{what}: said once", said)
 
 
+def another_way():
+    """The port to a peer goes down and it has an address behind another: the link goes on there, long before it would be dead."""
+    what = "a peer with an address behind another port"
+    with lab.Lab(BUILD) as stage:
+        relay = relay_up(stage, extra_ports=third_port(stage), dials="a", second={"a": "203.0.113.1:2121"})
+        nodes = {"a": stage.end_node("a", dials=False, seconds=0, rate=RATE, every_ms=100, extra=("--bind", "0.0.0.0:2121")),
+                 "b": stage.end_node("b", seconds=0, rate=RATE, every_ms=100)}
+
+        def where():
+            peers = (stage.show("peers") or {}).get("peers") or []
+            return next((p.get("transport_addr") for p in peers if p["npub"] == lab.NODES["a"][1]), None)
+
+        if lab.wait_for(lambda: running(*nodes.values()) and flowing(nodes.values(), 0, 0.5), UP) is None:
+            rep.ok(False, f"{what}: both links up", *logs(relay, *nodes.values()))
+            return
+        # Both addresses are dialled at once: whichever answered first is the one whose port goes.
+        first = where()
+        port = "eth-c" if first == "203.0.113.1:2121" else "eth-a"
+        other = f"{lab.ADDR[4]['a']}:2121" if port == "eth-c" else "203.0.113.1:2121"
+        at = time.monotonic()
+        lab.sh("ip", "-n", stage.ns("r"), "link", "set", port, "down")
+        took = lab.wait_for(lambda: flowing(nodes.values(), at + 1.5, 0.5) and where() == other, 10)
+        counters = (stage.show("counters") or {}).get("link") or {}
+        rep.ok(took is not None, f"{what}: traffic goes on at {other} after {gap_s(nodes.values()):.2f} s",
+               where(), json.dumps(counters), *logs(relay, *nodes.values()))
+        rep.ok(counters.get("rerouted") == 1 and counters.get("link_dead") == 0,
+               f"{what}: it is the same link", json.dumps(counters), *logs(relay))
+        lab.sh("ip", "-n", stage.ns("r"), "link", "set", port, "up")
+        time.sleep(3)
+        rep.ok(where() == other and running(*nodes.values()), f"{what}: and stays there when the port is back", where(), *logs(relay))
+        balanced(stage, what)
+
+
 def ports():
+    another_way()
     what = "ports"
     with lab.Lab(BUILD) as stage:
         relay = relay_up(stage)

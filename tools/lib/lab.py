@@ -244,14 +244,15 @@ class Lab:
     # --- the relay -------------------------------------------------------------------------------------------------
 
     def relay_config(self, family=4, dials="", udp_mtu=1280, extra_node="", extra_dataplane="", frames=4096, extra_ports="",
-                     ipv6=False):
+                     ipv6=False, second=None):
+        """second: by node, another address it is dialled at."""
+        def address(text):
+            return f"      - transport: udp\n        addr: \"{text}\"\n"
         peers = "".join(f"""
   - npub: "{NODES[n][1]}"
     alias: node-{n}
     addresses:
-      - transport: udp
-        addr: "{endpoint(ADDR[family][n])}"
-""" for n in dials)
+""" + address(endpoint(ADDR[family][n])) + (address(second[n]) if second and n in second else "") for n in dials)
         ports = "".join(f"""
     - name: port-{n}
       device: "net_af_packet{i},iface=eth-{n},qdisc_bypass=1,blocksz=65536,framesz=2048,framecnt={frames}"
