@@ -226,7 +226,11 @@ static uint64_t serve(struct sl_router *r, struct sl_route_peer *p)
 	/* The tree first: a parent takes up a new child's filter only when one arrives after the
 	 * announce. */
 	if (p->announce_pending)
-		return p->announced_us + r->config.announce_min_interval_us;
+		return p->announced_us + r->config.announce_min_interval_us > r->now_us
+			       ? p->announced_us + r->config.announce_min_interval_us
+			       : r->sends_us + 1000;
+	if (!sl_router_may_send(r))
+		return r->sends_us + 1000;
 	sl_filter_outgoing(r, p, bits);
 	p->filter_checked = r->merge_version;
 	if (!owed && p->filter_sent && memcmp(bits, p->sent, sizeof(bits)) == 0)

@@ -205,7 +205,8 @@ struct sl_router *sl_router_create(const struct sl_router_config *config,
 	r->limbo.reclaim = sink->reclaim;
 	r->limbo.arg = sink->arg;
 	r->start_unix_s = unix_s;
-	r->start_us = r->now_us = now_us;
+	r->start_us = r->now_us = r->sends_us = now_us;
+	r->sends_left = SL_SENDS_A_MS;
 	seed(r);
 	rc = allocate(r);
 	if (rc)

@@ -28,6 +28,11 @@
 #include "sl_router.h"
 
 #define SL_NO_PEER UINT32_MAX
+/*
+ * Announces and filters that go out in one millisecond: with thousands of peers what all of them are owed would be a turn of tens of
+ * milliseconds, and more than control's transmit queue takes (128). The rest follows, 64 a millisecond.
+ */
+#define SL_SENDS_A_MS 64u
 
 /* A peer's path, root first. Immutable: snapshots refer to it; retired after the one that no longer
  * does. */
@@ -182,6 +187,8 @@ struct sl_router {
 	uint64_t scan_us; /* last tick that looked at all peers */
 	uint32_t epoch;
 	bool congested;
+	uint64_t sends_us; /* the millisecond that is running, and what is left of it */
+	uint32_t sends_left;
 
 	struct sl_answers answers;
 
@@ -273,6 +280,19 @@ void sl_tree_declare(struct sl_router *r, const struct sl_node_addr *parent);
 struct sl_tree_choice sl_tree_evaluate(const struct sl_router *r);
 /* An announce that passed the checks of 2.3: stores it and does what follows from it (5.5). */
 void sl_tree_accept(struct sl_router *r, struct sl_route_peer *p, const struct sl_tree_announce *a);
+
+/* Takes one of SL_SENDS_A_MS. False: none is left before sends_us + 1000. */
+static inline bool sl_router_may_send(struct sl_router *r)
+{
+	if (r->now_us - r->sends_us >= 1000) {
+		r->sends_us = r->now_us;
+		r->sends_left = SL_SENDS_A_MS;
+	}
+	if (!r->sends_left)
+		return false;
+	r->sends_left--;
+	return true;
+}
 void sl_tree_message(struct sl_router *r, struct sl_route_peer *p, const uint8_t *msg, size_t len);
 void sl_tree_announce_to(struct sl_router *r, struct sl_route_peer *p);
 void sl_tree_peer_gone(struct sl_router *r, bool was_parent);

@@ -119,6 +119,11 @@ void sl_tree_announce_to(struct sl_router *r, struct sl_route_peer *p)
 		sl_router_wake(r);
 		return;
 	}
+	if (!sl_router_may_send(r)) {
+		p->announce_pending = true;
+		sl_router_wake(r);
+		return;
+	}
 	sign(r);
 	a = (struct sl_tree_announce){.sequence = t->sequence,
 		.timestamp_s = t->timestamp_s,
@@ -609,8 +614,12 @@ uint64_t sl_tree_tick(struct sl_router *r)
 	for (uint32_t i = 0; i < r->active_count; i++) {
 		struct sl_route_peer *p = r->active[i];
 
-		if (p->announce_pending)
+		if (!p->announce_pending)
+			continue;
+		if (p->announced && r->now_us - p->announced_us < r->config.announce_min_interval_us)
 			next = earlier(next, p->announced_us + r->config.announce_min_interval_us);
+		else
+			next = earlier(next, r->sends_us + 1000);
 	}
 	return next;
 }

@@ -174,3 +174,55 @@ SL_TEST(again, news_begins_anew)
 	SL_EXPECT_EQ(f->by_type[SL_MSG_TREE_ANNOUNCE], before + 1);
 	fake_destroy(f);
 }
+
+/* 600 peers at once: no turn is long, all are told within milliseconds, and nobody twice. */
+SL_TEST(again, a_crowd_is_told_by_and_by)
+{
+	enum { CROWD = 600, A_MS = 64 };
+	struct sl_router_config c;
+	struct fake *f;
+	uint64_t trees, filters, most = 0;
+	unsigned took = 0;
+
+	sl_router_config_default(&c);
+	c.coord_size = 64;
+	c.max_peers = CROWD + 8;
+	c.publish_interval_us = 0;
+	c.reeval_interval_us = 0;
+	f = fake_create(0x10, &c, NULL);
+	for (unsigned i = 0; i < CROWD; i++) {
+		uint8_t xonly[SL_XONLY_BYTES];
+
+		sl_test_rand_bytes(xonly, sizeof(xonly));
+		SL_ASSERT(sl_router_peer_up(f->r, i, xonly, 1280, f->now_us) == 0);
+	}
+	fake_peer(f, CROWD, 0x20);
+	wait_for(f, 3 * S);
+	trees = f->by_type[SL_MSG_TREE_ANNOUNCE];
+	filters = f->by_type[SL_MSG_FILTER_ANNOUNCE];
+	SL_EXPECT_EQ(trees, CROWD + 1);
+	/* Our own place changes: all are told, within the millisecond in which it does only so many. */
+	fake_path(f, CROWD, 2, 0x20, 0x01);
+	SL_EXPECT_EQ(fake_parent(f), 0x20);
+	SL_EXPECT_LE(f->by_type[SL_MSG_TREE_ANNOUNCE], trees + A_MS);
+	for (; f->by_type[SL_MSG_TREE_ANNOUNCE] < trees + CROWD + 1 && took < 100; took++) {
+		const uint64_t now = sent(f);
+
+		f->now_us += MS;
+		(void)sl_router_tick(f->r, f->now_us);
+		if (sent(f) - now > most)
+			most = sent(f) - now;
+	}
+	SL_EXPECT_LE(most, A_MS);
+	SL_EXPECT_GT(most, 0);
+	SL_EXPECT_LE(took, 2 * CROWD / A_MS + 4); /* their filters go between them */
+	wait_for(f, 2 * S);
+	SL_EXPECT_EQ(f->by_type[SL_MSG_TREE_ANNOUNCE], trees + CROWD + 1);
+	SL_EXPECT_EQ(f->by_type[SL_MSG_FILTER_ANNOUNCE], filters + CROWD + 1);
+	for (unsigned i = 0; i <= CROWD; i++) {
+		const struct sl_route_peer *p = f->r->peers[i];
+
+		SL_EXPECT(p->announced_sequence == f->r->tree.sequence && !p->filter_wanted && !p->announce_pending);
+	}
+	fake_destroy(f);
+}
