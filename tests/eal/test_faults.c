@@ -426,13 +426,13 @@ thread_of(unsigned lcore)
 
 	while (d && (e = readdir(d)) != NULL) {
 		char path[300], name[32] = "";
-		const char *dash;
+		const char *number; /* rte-worker-1 in DPDK 22.11, dpdk-worker1 in 24.11 */
 		FILE *f;
 
 		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
 		f = fopen(path, "r");
-		if (f && fgets(name, sizeof(name), f) && strstr(name, "worker") && (dash = strrchr(name, '-')) &&
-			(unsigned)atoi(dash + 1) == lcore)
+		if (f && fgets(name, sizeof(name), f) && (number = strstr(name, "worker")) != NULL &&
+			(unsigned)atoi(number + strlen("worker") + (number[strlen("worker")] == '-')) == lcore)
 			tid = atoi(e->d_name);
 		if (f)
 			fclose(f);

@@ -34,7 +34,7 @@ worker_thread(pid_t pid)
 
 		snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", (int)pid, e->d_name);
 		f = fopen(path, "r");
-		if (f && fgets(name, sizeof(name), f) && strstr(name, "worker-1"))
+		if (f && fgets(name, sizeof(name), f) && (strstr(name, "worker-1") || strstr(name, "worker1"))) /* DPDK 22.11, 24.11 */
 			tid = atoi(e->d_name);
 		if (f)
 			fclose(f);
