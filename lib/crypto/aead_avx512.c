@@ -192,6 +192,33 @@ static void open_rest(struct sl_aead_ctx *ctx, struct sl_aead_op *ops, unsigned 
 		ops[i].lead = ops[i].text_len;
 }
 
+_Static_assert(offsetof(struct sl_aead_reop, text) == 0 && offsetof(struct sl_aead_reop, aad) == 8 &&
+		       offsetof(struct sl_aead_reop, new_key) == 24 &&
+		       offsetof(struct sl_aead_reop, new_counter) == 40 &&
+		       offsetof(struct sl_aead_reop, text_len) == 48 &&
+		       offsetof(struct sl_aead_reop, lead) == 52 &&
+		       offsetof(struct sl_aead_reop, slot) == 56 && sizeof(struct sl_aead_reop) == 64,
+	"a reop is read as a row");
+
+/*
+ * What seal wants to know of each: its words in another order. Written as a whole row, of which the
+ * last 16 bytes are the next op's: chunk_init reads them by the row at once, and words written one by
+ * one would have to leave the store buffer before. Says whether any has a rest behind its lead.
+ */
+static bool read_reops(struct sl_aead_op *ops, const struct sl_aead_reop *reops, uint32_t n)
+{
+	const __m512i words =
+		_mm512_setr_epi32(0, 1, 2, 3, 6, 7, 10, 11, 12, 14, 13, 15, 15, 15, 15, 15);
+	uint32_t rest = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		_mm512_storeu_si512(
+			&ops[i], _mm512_permutexvar_epi32(words, _mm512_loadu_si512(&reops[i])));
+		rest |= reops[i].text_len ^ reops[i].lead;
+	}
+	return rest != 0;
+}
+
 /* The lead is sealed as any text; behind it one key stream takes the other's place. */
 static unsigned reseal(struct sl_aead_ctx *ctx, struct sl_aead_reop *reops, unsigned n)
 {
@@ -199,24 +226,12 @@ static unsigned reseal(struct sl_aead_ctx *ctx, struct sl_aead_reop *reops, unsi
 
 	assert(n <= ctx->max_burst);
 	for (unsigned done = 0; done < n; done += CHUNK) {
-		uint32_t size = chunk_size(n - done), rest = 0;
+		uint32_t size = chunk_size(n - done);
+		bool rest = read_reops(ctx->spare, reops + done, size);
 
-		for (uint32_t i = 0; i < size; i++) {
-			const struct sl_aead_reop *r = &reops[done + i];
-
-			ctx->spare[i] = (struct sl_aead_op){
-				.text = r->text,
-				.aad = r->aad,
-				.key = r->new_key,
-				.counter = r->new_counter,
-				.text_len = r->text_len,
-				.lead = r->lead,
-			};
-			rest |= r->text_len ^ r->lead;
-		}
 		chunk_init(ctx, ctx->spare, size, COVER_LEAD);
 		run_phase(ctx, PHASE_ALL);
-		if (rest != 0) {
+		if (rest) {
 			c->reops = reops + done;
 			set_spans(c, COVER_REST);
 			run_pairs(ctx);

@@ -115,7 +115,7 @@ struct sl_aead_ctx {
 	uint8_t idle[64] __attribute__((aligned(64))); /* what lanes without work point at */
 	unsigned max_burst;
 	bool ok[SL_AEAD_BURST_MAX];
-	struct sl_aead_op spare[SL_AEAD_BURST_MAX];
+	struct sl_aead_op spare[SL_AEAD_BURST_MAX + 1]; /* one more: whole rows are written */
 };
 
 static inline const struct sl_aead_op *at_position(const struct chunk *c, uint32_t position)
