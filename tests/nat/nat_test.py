@@ -7,8 +7,8 @@
 Behind each host's sluiced there can be an end node (sl_endnode), on a second port.
 
 Each host has two legs to its NAT box: sluiced's port (af_packet, no kernel address), and the kernel's for what speaks to relays.
-The NAT boxes are nftables: `cone` masquerades with the port kept and lets in only what was asked for, `full` maps the port of sluiced
-statically, `symmetric` draws a random port for every destination. The Nostr relay is nostr-relay from PyPI (tests/nostr), the STUN
+The NAT boxes are nftables: `cone` masquerades with the port kept and lets in only what was asked for, `rebound` does the same with other
+ports, `full` maps the port of sluiced statically, `symmetric` draws a random port for every destination. The Nostr relay is nostr-relay from PyPI (tests/nostr), the STUN
 server tests/nat/stun_server.py. SLUICE_FIPS_BIN and SLUICE_FIPSCTL_BIN name the reference for the checks that need it. Root.
 Prints one line a check in the form of the Test Anything Protocol.
 """
@@ -107,9 +107,9 @@ class Lab:
         return os.path.join(self.dir, name)
 
     def nat(self, n, kind):
-        """cone, full, symmetric; the old box forgets everything."""
+        """cone, rebound, full, symmetric; the old box forgets everything."""
         lan = f"10.{1 if n == 'a' else 2}.1.2"
-        how = {"cone": "masquerade", "symmetric": "masquerade random,fully-random", "full": "masquerade"}[kind]
+        how = {"cone": "masquerade", "rebound": "masquerade to :31000-31999", "symmetric": "masquerade random,fully-random", "full": "masquerade"}[kind]
         static = kind == "full"
         rules = f"""
 flush ruleset
@@ -176,6 +176,7 @@ table ip filter {{
     # --- nodes ------------------------------------------------------------------------------------------------------
 
     def rendezvous(self, enabled=True):
+        """An offer that nobody heard (relays keep none) is given up after 20 s here, not 120."""
         if not enabled:
             return ""
         url = f"ws://{HUB}:{self.real.port}"
@@ -185,6 +186,7 @@ table ip filter {{
       advert_relays: ["{url}"]
       dm_relays: ["{url}"]
       stun_servers: ["stun:{HUB}:3478", "stun:{HUB2}:3478"]
+      signal_ttl_secs: 20
 """
 
     def peers(self, n, nat, static):
@@ -197,7 +199,7 @@ table ip filter {{
                     f"      - transport: udp\n        addr: \"{NODE_R}:2121\"\n")
         return "peers:\n" + out if out else "peers: []\n"
 
-    def sluiced(self, n, nat="", static="", mtu=1280, guest=False):
+    def sluiced(self, n, nat="", static="", mtu=1280, guest=False, dead_s=30):
         port, ip, gw = ("rport", f"{NODE_R}/24", None) if n == "r" else (
             "port", f"10.{1 if n == 'a' else 2}.1.2/24", f"10.{1 if n == 'a' else 2}.1.1")
         cpus = sorted(os.sched_getaffinity(0))
@@ -209,6 +211,8 @@ table ip filter {{
     socket_path: "{self.path(n + '.sock')}"
   retry:
     base_interval_secs: 5
+  heartbeat_interval_secs: {min(10, dead_s // 3)}
+  link_dead_timeout_secs: {dead_s}
 {self.rendezvous(n != 'r')}transports:
   udp:
     bind_addr: "0.0.0.0:2121"
@@ -355,6 +359,37 @@ def open_between(lab, what, a, b, kind_a, kind_b):
           f"{what}: sluicectl show traversal says up, by a path to {far}", json.dumps(row))
 
 
+def rebinds(lab, kind_b, how):
+    """The box in front of A forgets its mappings and makes others: A is found again where it is then. how: what is expected."""
+    what = f"the NAT in front of A rebinds, B behind a {kind_b} one"
+    stop_nodes(lab)
+    lab.nat("a", "cone")
+    lab.nat("b", kind_b)
+    lab.sluiced("b", dead_s=12)
+    lab.sluiced("a", nat="b", dead_s=12)
+
+    def heard(n, other):
+        page = lab.show(n, "peers") or {}
+        for p in page.get("data", page).get("peers", []):
+            if p.get("npub") == NODES[other][1] and p.get("state") in ("up", "connected", "active"):
+                return p.get("transport_addr") or ""
+        return ""
+    if wait(lambda: heard("a", "b") and heard("b", "a"), 75) is None:
+        check(False, f"{what}: the link is up", lab.log("sluiced-a")[-2500:] + lab.log("sluiced-b")[-2500:])
+        return
+    before = heard("b", "a")
+    time.sleep(2)
+    ups = lab.log("sluiced-b").count("] up: ") + lab.log("sluiced-b").count(" up: ")
+    lab.nat("a", "rebound")
+    took = wait(lambda: heard("b", "a") not in ("", before) and heard("a", "b"), 90)
+    again = lab.log("sluiced-b").count("] up: ") + lab.log("sluiced-b").count(" up: ") - ups
+    check(took is not None and 31000 <= int(heard("b", "a").rsplit(":", 1)[1]) <= 31999,
+          f"{what}: found again" + (f" after {took:.1f} s, at {heard('b', 'a')}, before {before}" if took else ""),
+          lab.log("sluiced-a")[-2500:] + lab.log("sluiced-b")[-2500:])
+    check((again == 0) == (how == "same link"), f"{what}: {'it is the same link' if how == 'same link' else 'by a new traversal'}",
+          lab.log("sluiced-b")[-2500:])
+
+
 def mesh_instead(lab, a="sluiced", b="sluiced"):
     """Symmetric boxes on both sides: no direct path, and the mesh through node R instead. a, b: 'sluiced' or 'fips'."""
     kinds = {"a": a, "b": b}
@@ -379,7 +414,7 @@ def mesh_instead(lab, a="sluiced", b="sluiced"):
     took = wait(lambda: traversal(lab, asks, other)[0].get("failures", 0) >= 1, 60)
     row, page = traversal(lab, asks, other)
     check(took is not None and row.get("last_error") == "no probe came through" and row.get("next_attempt_secs") is not None,
-          f"{what}: no probe comes through; error and next try are shown", json.dumps(row) + lab.log("sluiced-" + asks)[-2500:])
+          f"{what}: no probe comes through; error and next try are shown", json.dumps(row) + "\n" + lab.log("sluiced-" + asks)[-2500:] + lab.log("sluiced-" + other)[-2500:])
     check(page.get("outside", {}).get("nat") == "symmetric", f"{what}: our own NAT is known as symmetric",
           json.dumps(page.get("outside", {})))
     said = re.findall(rf"no direct path to node-{other}[:,] .*", lab.log("sluiced-" + asks))
@@ -439,6 +474,9 @@ def main():
     if not only or "ours" in only:
         open_between(lab, "cone to cone", "sluiced", "sluiced", "cone", "cone")
         open_between(lab, "full cone to symmetric", "sluiced", "sluiced", "full", "symmetric")
+    if not only or "rebind" in only:
+        rebinds(lab, "full", "same link")
+        rebinds(lab, "cone", "new link")
     if not only or "mesh" in only:
         mesh_instead(lab)
     for name, a, b in (("our relay asks the reference", "sluiced", "fips"), ("the reference asks our relay", "fips", "sluiced")):
