@@ -280,7 +280,7 @@ sl_payload_may_carry_coords(const uint8_t *payload, size_t len)
 		return false;
 	head = sl_get16(payload);
 	/* phase 1 or 2; or a plain data frame whose flags say so and that is not encrypted */
-	return ((head & 0x0f) - 1 < 2) | ((head & 0x05ff) == 0x0100);
+	return (head & 0x0f) - 1 < 2 || (head & 0x05ff) == 0x0100;
 }
 bool sl_payload_coords(struct sl_coords_seen *seen, const uint8_t *payload, size_t len);
 

@@ -322,19 +322,19 @@ sl_parse_shape_ip6(const struct sl_parse_local *local, const struct sl_parse_sha
 	enum { OFFSET = SL_ETHER_BYTES + SL_IP6_BYTES + SL_UDP_BYTES };
 	const uint8_t *ip = f + SL_ETHER_BYTES, *udp = ip + SL_IP6_BYTES;
 	const uint32_t fmp_len = sl_parse_prefix_len(f + OFFSET);
-	const uint16_t port = sl_get16be(udp);
+	const uint64_t port = sl_get16be(udp), checksum = sl_get16(udp + 6);
 	const uint64_t link = sl_ip6_is_link_local(ip + 8) ? local->link : 0;
-	uint64_t src[2];
-	uint32_t bad;
+	uint64_t src[2], bad;
 
 	memcpy(src, ip + 8, 16);
-	bad = (sl_get16be(ip + 4) != fmp_len + SL_UDP_BYTES) | (sl_get16be(udp + 4) != fmp_len + SL_UDP_BYTES) |
-		(fmp_len + OFFSET > len) | (port == 0);
+	bad = (sl_get16be(ip + 4) ^ (fmp_len + SL_UDP_BYTES)) | (sl_get16be(udp + 4) ^ (fmp_len + SL_UDP_BYTES));
+	bad |= (uint64_t)(len - OFFSET - fmp_len) >> 63; /* longer than what came */
+	bad |= (port - 1) >> 63 | (checksum - 1) >> 63;
 	/* ff00::/8 cannot be a peer; ::/8 holds the unspecified, loopback and mapped addresses: looked at slowly */
-	bad |= (ip[8] == 0xff) | (ip[8] == 0) | (sl_get16(udp + 6) == 0);
+	bad |= (uint8_t)(ip[8] + 1) < 2;
 	for (unsigned i = 0; i < local->ip6_count; i++)
 		bad |= !((src[0] ^ local->ip6[i][0]) | (src[1] ^ local->ip6[i][1]));
-	sl_parsed_write(out, s->from | (uint64_t)port << 16 | link << 48, src[0], src[1], SL_PARSED_TAIL(OFFSET, fmp_len, true));
+	sl_parsed_write(out, s->from | port << 16 | link << 48, src[0], src[1], SL_PARSED_TAIL(OFFSET, fmp_len, true));
 	return !bad;
 }
 
@@ -348,8 +348,7 @@ sl_parse_shape_eth(const struct sl_parse_local *local, const struct sl_parse_sha
 
 	sl_parsed_write(out, s->from, src, 0, SL_PARSED_TAIL(OFFSET, fmp_len, false));
 	/* all zero but the last byte: looked at slowly */
-	return !((sl_get16(f + SL_ETHER_BYTES + 1) != fmp_len) | (fmp_len + OFFSET > len) | ((src & 0xffffffffffull) == 0) |
-		(src == own));
+	return sl_get16(f + SL_ETHER_BYTES + 1) == fmp_len && fmp_len + OFFSET <= len && (src & 0xffffffffffull) != 0 && src != own;
 }
 
 /* True only for an established frame that the slow parser would accept with the same result. */
