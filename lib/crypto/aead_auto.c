@@ -51,8 +51,8 @@ static const struct wide wide[] = {
 		{
 			[USE_SEAL] = {[4] = {FROM_TO_(0, 3), false},
 				[5] = {FROM_TO_(0, 5) | FROM_TO_(7, 8), false},
-				[6] = {FROM_TO_(0, 12) | FROM_TO_(16, 31), false}, [7] = {ALL_, false},
-				[8 ... RULES - 1] = {ALL_, true}},
+				[6] = {FROM_TO_(0, 12) | FROM_TO_(16, 22) | FROM_TO_(24, 31), false},
+				[7] = {ALL_, false}, [8 ... RULES - 1] = {ALL_, true}},
 			[USE_OPEN] = {[4 ... 5] = {FROM_TO_(0, 1), false},
 				[6] = {FROM_TO_(0, 2) | FROM_TO_(4, 5) | FROM_TO_(8, 9) | FROM_TO_(31, 31),
 					false},
@@ -61,7 +61,7 @@ static const struct wide wide[] = {
 				[10 ... RULES - 1] = {ALL_, true}},
 			/* Everything is set up twice. */
 			[USE_TRANSIT] = {[4 ... 5] = {FROM_TO_(0, 1), false},
-				[6] = {FROM_TO_(0, 2) | FROM_TO_(8, 9) | FROM_TO_(16, 31),
+				[6] = {FROM_TO_(0, 2) | FROM_TO_(8, 9) | FROM_TO_(16, 22) | FROM_TO_(24, 31),
 					false},
 				[7] = {FROM_TO_(0, 12) | FROM_TO_(15, 31), false}, [8] = {ALL_, true},
 				[9] = {FROM_TO_(0, 20) | FROM_TO_(26, 31), false},
