@@ -139,6 +139,7 @@ main(int argc, char **argv)
 {
 	static const struct option list[] = {{"rounds", 1, NULL, 'r'}, {"size", 1, NULL, 's'}, {NULL, 0, NULL, 0}};
 	static struct bench b = {.rounds = 201, .size = SIZE};
+	bool misused = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "j", list, NULL)) != -1) {
@@ -149,11 +150,11 @@ main(int argc, char **argv)
 		else if (c == 's')
 			b.size = (unsigned)atoi(optarg);
 		else
-			optind = argc + 1;
+			misused = true;
 	}
 	b.relay.aead = sl_crypto_init() == 0 ? sl_aead_backend_find("auto") : NULL;
 	b.relay.jumbo = true;
-	if (optind != argc || b.rounds < 3 || b.size < 1 || b.size > SIZE || !b.relay.aead) {
+	if (misused || optind != argc || b.rounds < 3 || b.size < 1 || b.size > SIZE || !b.relay.aead) {
 		fprintf(stderr, "usage: jumbo [-j] [--rounds N] [--size BYTES (1 to %u)]\n", SIZE);
 		return 2;
 	}

@@ -107,7 +107,7 @@ main(int argc, char **argv)
 	const char *error = "";
 	unsigned sessions = 1000;
 	double before, after, pools = 0, rest;
-	bool json = false, by_scale = false;
+	bool json = false, by_scale = false, misused = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "j", list, NULL)) != -1) {
@@ -128,7 +128,12 @@ main(int argc, char **argv)
 		else if (c == 'w')
 			scale.workers = (uint16_t)atoi(optarg);
 		else
-			return 2;
+			misused = true;
+	}
+	if (misused || optind != argc) {
+		fprintf(stderr, "usage: memory [-j] [--sessions N] [--mbufs N]\n"
+				"       memory [-j] --scale [--peers N] [--known N] [--active N] [--workers N]\n");
+		return 2;
 	}
 	if (sl_crypto_init() != 0 || bench_eal_init(256 + dc.mbufs / 256) != 0)
 		return 2;

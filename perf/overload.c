@@ -409,7 +409,7 @@ main(int argc, char **argv)
 		{"check", 0, NULL, 'c'}, {NULL, 0, NULL, 0}};
 	static const struct sl_dataplane_sink sink = {.handshake = on_handshake, .message = on_message};
 	struct bench *b = &bench;
-	bool check = false;
+	bool check = false, misused = false;
 	int c, bad = 0, rc;
 
 	b->size = 256;
@@ -425,7 +425,7 @@ main(int argc, char **argv)
 		else if (c == 'f')
 			b->frames = strtoull(optarg, NULL, 10);
 		else
-			optind = argc + 1;
+			misused = true;
 	}
 	if (check)
 		b->rounds = 1;
@@ -434,7 +434,7 @@ main(int argc, char **argv)
 	b->relay.out_entries = DESCRIPTORS;
 	b->next = BATCH;
 	b->latency = calloc(LATENCIES, sizeof(*b->latency));
-	if (optind != argc || b->size < 80 || b->size > 1400 || b->frames < 4096 || !b->relay.aead || !b->latency) {
+	if (misused || optind != argc || b->size < 80 || b->size > 1400 || b->frames < 4096 || !b->relay.aead || !b->latency) {
 		fprintf(stderr, "usage: overload [-j] [--size BYTES (80 to 1400)] [--frames N (4096 or more)] [--check]\n");
 		return 2;
 	}

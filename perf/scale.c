@@ -392,6 +392,7 @@ main(int argc, char **argv)
 	static const unsigned sizes[] = {64, 1400};
 	struct bench *b = &bench;
 	const char *aead = "auto";
+	bool misused = false;
 	unsigned only;
 	int c, bad = 0;
 
@@ -406,10 +407,10 @@ main(int argc, char **argv)
 		else if (c == 'a')
 			aead = optarg;
 		else
-			optind = argc + 1;
+			misused = true;
 	}
 	b->aead = sl_crypto_init() == 0 ? sl_aead_backend_find(aead) : NULL;
-	if (optind != argc || b->rounds < 3 || b->size > 1700 || !b->aead) {
+	if (misused || optind != argc || b->rounds < 3 || b->size > 1700 || !b->aead) {
 		fprintf(stderr, "usage: scale [-j] [--rounds N] [--size BYTES] [--aead NAME]\n");
 		return 2;
 	}

@@ -202,6 +202,7 @@ int main(int argc, char **argv)
 	struct sigaction sa = {.sa_handler = on_signal};
 	const char *bind_ip = NULL, *to_ip = NULL;
 	uint16_t port = 7000;
+	bool misused = false;
 	int opt;
 
 	s.rate_pps = 1000;
@@ -215,10 +216,10 @@ int main(int argc, char **argv)
 		case 'r': s.rate_pps = strtoull(optarg, NULL, 0); break;
 		case 'z': s.size = strtoull(optarg, NULL, 0); break;
 		case 'n': s.seconds = strtod(optarg, NULL); break;
-		default: bind_ip = NULL; optind = argc + 1; break;
+		default: misused = true; break;
 		}
 	}
-	if (!bind_ip || !to_ip || optind != argc || s.size < STREAM_PAYLOAD_MIN || s.size > PAYLOAD_MAX) {
+	if (misused || !bind_ip || !to_ip || optind != argc || s.size < STREAM_PAYLOAD_MIN || s.size > PAYLOAD_MAX) {
 		fputs("usage: sl_udpstream --bind IPV6 --to IPV6 [--port N] [--rate PPS] [--size 40..1400] [--seconds N]\n",
 			stderr);
 		return 2;

@@ -218,6 +218,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {{"loss", 1, NULL, 'l'}, {"delay-us", 1, NULL, 'd'}, {"kbit", 1, NULL, 'k'},
 		{"seed", 1, NULL, 's'}, {NULL, 0, NULL, 0}};
 	struct sigaction sa = {.sa_handler = on_signal};
+	bool misused = false;
 	int opt, fd[2];
 
 	seed = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
@@ -227,10 +228,10 @@ int main(int argc, char **argv)
 		case 'd': delay_us = strtoull(optarg, NULL, 0); break;
 		case 'k': bits_per_us = strtod(optarg, NULL) / 1000; break;
 		case 's': seed = strtoull(optarg, NULL, 0) | 1; break;
-		default: optind = argc + 1; break;
+		default: misused = true; break;
 		}
 	}
-	if (optind + 2 != argc) {
+	if (misused || optind + 2 != argc) {
 		fputs("usage: sl_wire [--loss PERCENT] [--delay-us ONE_WAY] [--kbit RATE] [--seed N] INTERFACE INTERFACE\n", stderr);
 		return 2;
 	}
