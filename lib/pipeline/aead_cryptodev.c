@@ -151,6 +151,15 @@ check_device(uint8_t dev, unsigned contexts, const char **error)
 }
 
 static void
+text_wipe(struct rte_mempool *pool, void *arg, void *object, unsigned index)
+{
+	struct rte_mbuf *m = object;
+
+	(void)pool, (void)arg, (void)index;
+	sl_wipe(m->buf_addr, m->buf_len);
+}
+
+static void
 pools_free(void)
 {
 	rte_mempool_free(device.texts);
@@ -221,6 +230,7 @@ sl_aead_cryptodev_stop(void)
 		return;
 	rte_cryptodev_stop(device.dev);
 	(void)rte_cryptodev_close(device.dev);
+	rte_mempool_obj_iter(device.texts, text_wipe, NULL); /* those that the device had kept too */
 	pools_free();
 	memset(&device, 0, sizeof(device));
 }
@@ -486,30 +496,30 @@ usable(void)
 }
 
 static void
+parts_give_back(struct sl_aead_ctx *ctx)
+{
+	for (unsigned d = 0; d < DIRECTIONS; d++)
+		for (unsigned i = 0; i < SL_CRYPTODEV_SESSIONS; i++)
+			if (ctx->sessions[d][i].at)
+				session_drop(&ctx->sessions[d][i]);
+	for (unsigned i = 0; i < SL_CRYPTODEV_IN_FLIGHT; i++) {
+		rte_crypto_op_free(ctx->jobs[i].op);
+		rte_pktmbuf_free(ctx->jobs[i].text);
+	}
+	if (ctx->queue < device.contexts)
+		__atomic_fetch_and(&device.queues_taken, ~(1ull << ctx->queue), __ATOMIC_RELAXED);
+}
+
+static void
 destroy(struct sl_aead_ctx *ctx)
 {
 	if (!ctx)
 		return;
 	if (ctx->instead_ctx)
 		ctx->instead->destroy(ctx->instead_ctx);
-	/* What the device has kept stays its own until it is stopped: such a context's memory is never used again. */
-	if (ctx->given_up)
-		return;
-	for (unsigned d = 0; d < DIRECTIONS; d++)
-		for (unsigned i = 0; i < SL_CRYPTODEV_SESSIONS; i++)
-			if (ctx->sessions[d][i].at)
-				session_drop(&ctx->sessions[d][i]);
-	for (unsigned i = 0; i < SL_CRYPTODEV_IN_FLIGHT; i++) {
-		struct rte_mbuf *m = ctx->jobs[i].text;
-
-		rte_crypto_op_free(ctx->jobs[i].op);
-		if (m) {
-			sl_wipe(m->buf_addr, m->buf_len);
-			rte_pktmbuf_free(m);
-		}
-	}
-	if (ctx->queue < device.contexts)
-		__atomic_fetch_and(&device.queues_taken, ~(1ull << ctx->queue), __ATOMIC_RELAXED);
+	/* What the device may have kept stays its own until it is stopped: sessions, ops, texts, and the queue pair. */
+	if (!ctx->given_up)
+		parts_give_back(ctx);
 	sl_wipe(ctx, sizeof(*ctx));
 	free(ctx);
 }
