@@ -324,7 +324,8 @@ sl_dataplane_buffers_plan(const struct sl_dataplane_config *config, unsigned por
 	uint32_t desc = RTE_MAX(descriptors, SL_PORT_DESCRIPTORS), n;
 
 	config_defaults(&c);
-	n = buffers_sum(&c, desc * c.workers, desc * c.workers * ports, SL_POOL_CACHE);
+	/* Some drivers pair receive and transmit queues, control's too. */
+	n = buffers_sum(&c, desc * (c.workers + 1u), desc * c.workers * ports, SL_POOL_CACHE);
 	return RTE_MAX(RTE_ALIGN_CEIL(n, 1024u), SL_POOL_MBUFS);
 }
 
