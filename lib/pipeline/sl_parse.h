@@ -31,6 +31,7 @@
 #ifdef __AVX512F__
 #include <immintrin.h>
 #endif
+#include <assert.h>
 #include "../overlay/sl_addr.h"
 #include "../overlay/sl_wire.h"
 #include "sl_cksum.h"
@@ -291,6 +292,8 @@ sl_parse_source4_ours(const struct sl_parse_local *local, uint32_t src)
 #endif
 }
 
+static_assert(SL_ETHER_BYTES + SL_IP4_BYTES + SL_UDP_BYTES + 4 <= SL_PARSE_SHAPE_BYTES, "the FMP prefix over IPv4 is in the shape");
+
 static inline bool
 sl_parse_shape_ip4(const struct sl_parse_local *local, const struct sl_parse_shape *s, const uint8_t *f, size_t len,
 	uint32_t hints, struct sl_parsed *out)
@@ -321,11 +324,15 @@ sl_parse_shape_ip6(const struct sl_parse_local *local, const struct sl_parse_sha
 {
 	enum { OFFSET = SL_ETHER_BYTES + SL_IP6_BYTES + SL_UDP_BYTES };
 	const uint8_t *ip = f + SL_ETHER_BYTES, *udp = ip + SL_IP6_BYTES;
-	const uint32_t fmp_len = sl_parse_prefix_len(f + OFFSET);
 	const uint64_t port = sl_get16be(udp), checksum = sl_get16(udp + 6);
 	const uint64_t link = sl_ip6_is_link_local(ip + 8) ? local->link : 0;
 	uint64_t src[2], bad;
+	uint32_t fmp_len;
 
+	/* The FMP prefix reaches beyond the bytes that a shape has looked at. */
+	if (len < OFFSET + SL_ESTABLISHED_MIN_BYTES)
+		return false;
+	fmp_len = sl_parse_prefix_len(f + OFFSET);
 	memcpy(src, ip + 8, 16);
 	bad = (sl_get16be(ip + 4) ^ (fmp_len + SL_UDP_BYTES)) | (sl_get16be(udp + 4) ^ (fmp_len + SL_UDP_BYTES));
 	bad |= (uint64_t)(len - OFFSET - fmp_len) >> 63; /* longer than what came */
