@@ -84,6 +84,9 @@ sl_port_events_link(struct sl_daemon *d, uint16_t port, bool up)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < d->max_peers; i++) {
+		/* Cut off since no port led to it: this one may, though its own is still down. links_path() joins it. */
+		if (up && d->cuts[i].cut && !sl_dataplane_peer_usable(d->dp, i))
+			(void)!sl_links_reroute(d->links, i, reaches, d, d->now_us);
 		if (sl_dataplane_peer_port(d->dp, i) != port)
 			continue;
 		if (!up && d->peer_up[i] && sl_links_reroute(d->links, i, reaches, d, d->now_us) == 0)

@@ -601,6 +601,19 @@ def another_way():
         lab.sh("ip", "-n", stage.ns("r"), "link", "set", port, "up")
         time.sleep(3)
         rep.ok(where() == other and running(*nodes.values()), f"{what}: and stays there when the port is back", where(), *logs(relay))
+        # Both go, and the one that it is not on comes back.
+        second = "eth-a" if port == "eth-c" else "eth-c"
+        for dev in (port, second):
+            lab.sh("ip", "-n", stage.ns("r"), "link", "set", dev, "down")
+        cut = lab.wait_for(lambda: (stage.show("counters") or {}).get("daemon", {}).get("peers_cut", 0) > 0, 6)
+        at = time.monotonic()
+        lab.sh("ip", "-n", stage.ns("r"), "link", "set", port, "up")
+        took = lab.wait_for(lambda: flowing(nodes.values(), at, 0.5) and where() == first, 10)
+        counters = (stage.show("counters") or {}).get("link") or {}
+        rep.ok(cut is not None and took is not None and counters.get("link_dead") == 0,
+               f"{what}: both ports down, the other one up again: it goes on there" + (f" after {took:.1f} s" if took else ""),
+               where(), json.dumps(counters), *logs(relay))
+        lab.sh("ip", "-n", stage.ns("r"), "link", "set", second, "up")
         balanced(stage, what)
 
 
