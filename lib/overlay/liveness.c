@@ -100,7 +100,9 @@ sl_liveness_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 		heard = p->current.since_us;
 	if (heard > p->rerouted_us)
 		p->rerouted_us = 0;
-	if (now_us >= heard + l->config.dead_timeout_us || (p->rerouted_us && now_us >= p->rerouted_us + SL_REROUTE_US)) {
+	/* A quiet peer says nothing but its heartbeats, whose interval is thought to be ours. */
+	if (now_us >= heard + l->config.dead_timeout_us ||
+		(p->rerouted_us && now_us >= p->rerouted_us + l->config.heartbeat_us + SL_REROUTE_US)) {
 		count(l, SL_LINK_LINK_DEAD);
 		p->last_error = p->rerouted_us ? "its port is down, and nothing heard at its other address" :
 			"nothing heard for the dead timeout";
@@ -113,7 +115,8 @@ sl_liveness_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 	sl_spin_update(p);
 	__atomic_fetch_or(&p->current.s->notify, SL_NOTIFY_ADDRESS, __ATOMIC_RELAXED);
 	reports(l, p, now_us);
-	if (now_us >= p->heartbeat_us) {
+	/* Until something is heard on a new way, each may be the first that finds it: the neighbour there may just be asked for. */
+	if (now_us >= p->heartbeat_us || p->rerouted_us) {
 		p->heartbeat_us = now_us + l->config.heartbeat_us;
 		sl_heartbeat_send(l, p, &p->current, now_us);
 	}

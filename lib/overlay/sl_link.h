@@ -196,9 +196,9 @@ int sl_links_probe(struct sl_links *links, uint32_t peer_id, const uint8_t *msg,
 void sl_links_mtu_set(struct sl_links *links, uint32_t peer_id, uint16_t mtu);
 /*
  * The way to a peer is gone (its port is down): if one of its configured addresses can be reached, on the transport instance
- * that the link is on, the link moves there with a heartbeat; the other side takes its address from what it authenticates (facts,
- * 13). Nothing heard there within SL_REROUTE_US, and the link is dead. 0, -ENOTCONN, -ENETUNREACH (no such address: nothing
- * has changed).
+ * that the link is on, the link moves there, with a heartbeat a second until something is heard; the other side takes its address
+ * from what it authenticates (facts, 13). Nothing heard within a heartbeat's interval and SL_REROUTE_US, and the link is dead. 0,
+ * -ENOTCONN, -ENETUNREACH (no such address: nothing has changed).
  */
 #define SL_REROUTE_US 5000000u
 int sl_links_reroute(struct sl_links *links, uint32_t peer_id, bool (*reaches)(void *arg, const struct sl_addr *addr),
@@ -257,7 +257,8 @@ enum sl_link_counter {
 	X(MSG1_DUPLICATE, "msg1_duplicate") X(MSG2_AUTH, "msg2_auth_failed") X(MSG2_UNKNOWN, "msg2_unknown_index")     \
 	X(MAX_PEERS, "max_peers_reached") X(HANDSHAKE_TIMEOUT, "handshake_timeout") X(LINK_UP, "link_up")              \
 	X(LINK_DEAD, "link_dead") X(DISCONNECT_RX, "disconnect_rx") X(DISCONNECT_TX, "disconnect_tx")                  \
-	X(PEER_RESTART, "peer_restart") X(CROSS_CONNECT, "cross_connection") X(REKEY, "rekey") X(ROAM, "roamed") X(REROUTE, "rerouted")       \
+	X(PEER_RESTART, "peer_restart") X(CROSS_CONNECT, "cross_connection") X(REKEY, "rekey") X(ROAM, "roamed")       \
+	X(REROUTE, "rerouted")                                                                                         \
 	X(MSG_MALFORMED, "message_malformed") X(MSG_UNKNOWN, "message_unknown_type") X(TX_FAILED, "tx_failed")         \
 	X(RX_UNKNOWN_INDEX, "rx_unknown_index") X(RX_REPLAY, "rx_replay") X(RX_AUTH, "rx_auth_failed")                 \
 	X(RX_BAD_PACKET, "rx_bad_packet") X(RX_SHORT_INNER, "rx_short_inner")                                          \
