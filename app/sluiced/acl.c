@@ -37,13 +37,13 @@ struct lists {
 };
 
 struct sl_acl {
-	char paths[FILES][PATH_MAX];
+	char folder[PATH_MAX], paths[FILES][PATH_MAX];
 	struct stamp stamps[FILES];
 	struct lists now;
 	sl_acl_alias_fn alias;
 	void *alias_arg;
 	uint64_t unreadable;
-	bool any, failing;
+	bool any, required, failing;
 };
 
 /* --- lines --- */
@@ -243,6 +243,25 @@ lists_free(struct lists *l)
 	memset(l, 0, sizeof(*l));
 }
 
+static int
+folder_check(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0 || access(path, R_OK | X_OK) != 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+/* Said once, until it can be read again. */
+static void
+unreadable(struct sl_acl *acl, const char *path, int rc)
+{
+	if (!acl->failing)
+		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "%s cannot be read: %s", path, strerror(-rc));
+	acl->failing = true;
+}
+
 /* All three anew. On failure everything stays as it was, the stamps too: tried again at the next refresh. */
 static int
 lists_read(struct sl_acl *acl)
@@ -251,6 +270,14 @@ lists_read(struct sl_acl *acl)
 	struct stamp stamps[FILES];
 	struct lists l = {.hosts = NULL};
 
+	if (acl->required) {
+		const int rc = folder_check(acl->folder);
+
+		if (rc) {
+			unreadable(acl, acl->folder, rc);
+			return rc;
+		}
+	}
 	for (unsigned i = 0; i < FILES; i++) {
 		unsigned which = order[i];
 		size_t len;
@@ -261,10 +288,7 @@ lists_read(struct sl_acl *acl)
 			rc = file_parse(acl, &l, which, text, len);
 		free(text);
 		if (rc) {
-			if (!acl->failing)
-				sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "%s cannot be read: %s", acl->paths[which],
-					strerror(-rc));
-			acl->failing = true;
+			unreadable(acl, acl->paths[which], rc);
 			lists_free(&l);
 			return rc;
 		}
@@ -283,7 +307,7 @@ lists_read(struct sl_acl *acl)
 /* --- public --- */
 
 struct sl_acl *
-sl_acl_create(const char *folder, sl_acl_alias_fn alias, void *alias_arg)
+sl_acl_create(const char *folder, bool required, sl_acl_alias_fn alias, void *alias_arg)
 {
 	struct sl_acl *acl = calloc(1, sizeof(*acl));
 	int rc;
@@ -293,6 +317,8 @@ sl_acl_create(const char *folder, sl_acl_alias_fn alias, void *alias_arg)
 	acl->alias = alias;
 	acl->alias_arg = alias_arg;
 	acl->any = folder[0] != '\0';
+	acl->required = required;
+	snprintf(acl->folder, sizeof(acl->folder), "%s", folder);
 	if (!acl->any)
 		return acl;
 	for (unsigned i = 0; i < FILES; i++)

@@ -26,10 +26,11 @@ struct sl_acl;
 typedef int (*sl_acl_alias_fn)(void *arg, const char *name, uint8_t xonly[SL_XONLY_BYTES]);
 
 /*
- * Reads the files. folder "": no files, all are allowed. NULL and errno: ENOMEM, or the first file's
- * reason why it cannot be read (said in the log).
+ * Reads the files. folder "": no files, all are allowed. required: a folder that is not there, or is not any more, is one that
+ * cannot be read, and not one without files: the lists it had would let everybody in. NULL and errno: ENOMEM, or the reason
+ * why the folder or the first file cannot be read (said in the log).
  */
-struct sl_acl *sl_acl_create(const char *folder, sl_acl_alias_fn alias, void *alias_arg) SL_MUST_CHECK;
+struct sl_acl *sl_acl_create(const char *folder, bool required, sl_acl_alias_fn alias, void *alias_arg) SL_MUST_CHECK;
 void sl_acl_destroy(struct sl_acl *acl);
 /* Reads them again if one has changed: time, size or file. True when the lists were replaced. Three stat calls. */
 bool sl_acl_refresh(struct sl_acl *acl);

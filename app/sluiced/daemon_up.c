@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <rte_version.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "capacity.h"
 #include "sl_aead_cryptodev.h"
 #include "daemon.h"
@@ -437,7 +436,6 @@ make_links(struct sl_daemon *d)
 	const struct sl_config *c = d->config;
 	struct sl_links_config l;
 	struct sl_links_sink sink;
-	int rc;
 
 	sl_links_config_default(&l);
 	l.max_peers = c->limits.max_peers;
@@ -460,14 +458,8 @@ make_links(struct sl_daemon *d)
 	l.rekey_after_messages = c->rekey.after_messages;
 	l.mmp_mode = c->mmp_mode;
 	l.first_flight = c->dataplane.first_flight;
-	/* A path that was written down and is wrong would be an empty list: everybody may. */
-	if (c->dataplane.access_dir[0] && strcmp(c->dataplane.access_dir, SL_CONF_ACCESS_DIR) != 0 &&
-		access(c->dataplane.access_dir, R_OK | X_OK) != 0) {
-		rc = -errno;
-		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "dataplane.access_dir: %s: %s", c->dataplane.access_dir, strerror(errno));
-		return rc;
-	}
-	d->acl = sl_acl_create(c->dataplane.access_dir, sl_peers_alias, d);
+	/* The default folder may be missing; one that was written down may not. */
+	d->acl = sl_acl_create(c->dataplane.access_dir, strcmp(c->dataplane.access_dir, SL_CONF_ACCESS_DIR) != 0, sl_peers_alias, d);
 	if (!d->acl) {
 		sl_log(SL_LOG_ERROR, SL_TOPIC_APP, "access lists: %s", strerror(errno));
 		return -errno;

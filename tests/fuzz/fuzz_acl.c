@@ -160,7 +160,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		file_write(i, o.part[i], o.len[i]);
 		at = stop ? stop + 1 : end;
 	}
-	acl = sl_acl_create(folder, NULL, NULL);
+	acl = sl_acl_create(folder, false, NULL, NULL);
 	FUZZ_CHECK(acl != NULL);
 	for (unsigned i = 0; i < PARTS; i++)
 		FUZZ_CHECK(sl_acl_allows(acl, keys[i]) == (listed(&o, SL_ACL_ALLOW, keys[i]) || !listed(&o, SL_ACL_DENY, keys[i])));

@@ -108,7 +108,7 @@ SL_TEST(acl, rows)
 		put("peers.allow", r->allow);
 		put("peers.deny", r->deny);
 		put("hosts", r->hosts);
-		acl = sl_acl_create(dir, alias, NULL);
+		acl = sl_acl_create(dir, false, alias, NULL);
 		SL_ASSERT(acl != NULL);
 		SL_EXPECT_MSG(sl_acl_allows(acl, one) == r->one, "%s: one", r->what);
 		SL_EXPECT_MSG(sl_acl_allows(acl, two) == r->two, "%s: two", r->what);
@@ -120,13 +120,38 @@ SL_TEST(acl, rows)
 	}
 }
 
+/* A folder that must be there and goes: its lists stay, or everybody would be let in. */
+SL_TEST(acl, a_folder_that_goes)
+{
+	struct sl_acl *acl;
+	char away[160];
+
+	folder();
+	put("peers.deny", "ALL");
+	acl = sl_acl_create(dir, true, NULL, NULL);
+	SL_ASSERT(acl != NULL);
+	snprintf(away, sizeof(away), "%s-away", dir);
+	SL_ASSERT(rename(dir, away) == 0);
+	SL_EXPECT(!sl_acl_refresh(acl));
+	SL_EXPECT_EQ(sl_acl_unreadable(acl), 1);
+	SL_EXPECT(!sl_acl_allows(acl, one));
+	SL_ASSERT(rename(away, dir) == 0);
+	(void)sl_acl_refresh(acl);
+	SL_EXPECT(!sl_acl_allows(acl, one));
+	put("peers.deny", NULL);
+	SL_EXPECT(sl_acl_refresh(acl));
+	SL_EXPECT(sl_acl_allows(acl, one));
+	sl_acl_destroy(acl);
+	folder_gone();
+}
+
 SL_TEST(acl, read_again_when_changed)
 {
 	struct sl_acl *acl;
 	char path[128];
 
 	folder();
-	acl = sl_acl_create(dir, NULL, NULL);
+	acl = sl_acl_create(dir, false, NULL, NULL);
 	SL_ASSERT(acl != NULL);
 	put("peers.deny", ONE);
 	SL_EXPECT(sl_acl_allows(acl, one));
@@ -162,13 +187,15 @@ SL_TEST(acl, read_again_when_changed)
 	SL_EXPECT(!sl_acl_refresh(acl));
 	SL_EXPECT_EQ(sl_acl_unreadable(acl), 1);
 	SL_EXPECT(!sl_acl_allows(acl, two));
-	SL_EXPECT(sl_acl_create(dir, NULL, NULL) == NULL);
+	SL_EXPECT(sl_acl_create(dir, false, NULL, NULL) == NULL);
 	SL_EXPECT_EQ(rmdir(path), 0);
 	SL_EXPECT(sl_acl_refresh(acl));
 	SL_EXPECT(sl_acl_allows(acl, two));
 	sl_acl_destroy(acl);
 	folder_gone();
-	acl = sl_acl_create("", NULL, NULL);
+	SL_EXPECT(sl_acl_create(dir, true, NULL, NULL) == NULL);
+	SL_EXPECT_EQ(errno, ENOENT);
+	acl = sl_acl_create("", true, NULL, NULL);
 	SL_EXPECT(acl && sl_acl_allows(acl, one) && !sl_acl_refresh(acl));
 	sl_acl_destroy(acl);
 }
