@@ -46,7 +46,7 @@ struct slot {
 	struct sl_addr addr; /* where its handshake came from */
 	uint8_t epoch[SL_EPOCH_BYTES];
 	bool confirmed; /* has received an authentic frame */
-	bool rival; /* lost a crossing's second thoughts: its first frame makes it current again */
+	bool rival; /* was left on second thoughts: its next frame makes it current again */
 	bool deadline;	     /* a candidate of ours: becomes current by time too */
 	uint8_t nudges;	     /* heartbeats sent on it as a candidate */
 	uint64_t expires_us; /* a candidate of theirs: given up then; later when its msg1 comes again */

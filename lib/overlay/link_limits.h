@@ -17,7 +17,7 @@
 	2000000ull /* a link that received within this is not one that its peer has lost */
 #define SL_TWIN_US 2500000ull /* msg1 so close behind another: dials of one peer in parallel */
 #define SL_DOUBT_US                                                                                \
-	3000000ull /* after crossing dials, or a rekey not heard on: is the peer on the session that won? */
+	3000000ull /* after a change of sessions: is the peer on the one that won? */
 #define SL_LINGER_US 5000000ull /* a candidate that lost */
 #define SL_RESCUE_US                                                                               \
 	5000000ull /* silence during our rekey after which msg2 is taken for lost (9.5) */

@@ -94,7 +94,10 @@ sl_candidate_theirs(struct peer *p, const uint8_t epoch[SL_EPOCH_BYTES])
 	return newest;
 }
 
-/* The others lost, but a peer that dialled on several addresses may yet settle on one of them. */
+/*
+ * The others lost, but the peer may yet settle on one of them: a peer that dialled on several addresses; a peer that has
+ * made our own rekey current, whose first frame on it is under way. So ours wait to be heard too, no longer change by time.
+ */
 static void
 candidates_linger(struct sl_links *l, struct peer *p, uint64_t now_us)
 {
@@ -106,9 +109,10 @@ candidates_linger(struct sl_links *l, struct peer *p, uint64_t now_us)
 		if (memcmp(c->epoch, p->current.epoch, SL_EPOCH_BYTES) != 0 &&
 			c->created_us <= p->current.created_us)
 			sl_slot_retire(l, p, c);
-		else if (c->deadline)
-			sl_slot_retire(l, p, c);
-		else if (c->created_us <= p->current.created_us &&
+		else if (c->deadline) {
+			c->deadline = false;
+			c->expires_us = now_us + SL_LINGER_US;
+		} else if (c->created_us <= p->current.created_us &&
 			 c->expires_us > now_us + SL_LINGER_US)
 			c->expires_us = now_us + SL_LINGER_US;
 	}
@@ -207,6 +211,13 @@ looks_dialled(const struct peer *p, const struct slot *next, uint8_t k)
 	return k == slot_k(&p->current) || heard + SL_ALIVE_US < next->created_us;
 }
 
+/* After a change of sessions: is the peer on the one that won? Asked until the other has drained. */
+static void
+doubt_from(struct peer *p, uint64_t now_us)
+{
+	p->doubt_us = now_us + SL_DOUBT_US;
+}
+
 bool
 sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k, uint64_t now_us)
 {
@@ -227,7 +238,7 @@ sl_peer_promote(struct sl_links *l, struct peer *p, struct slot *slot, uint8_t k
 		sl_slot_retire(l, p, &p->previous);
 		p->previous = p->current;
 		p->previous.since_us = now_us;
-		p->doubt_us = 0;
+		doubt_from(p, now_us);
 		p->rekeys++;
 		count(l, SL_LINK_REKEY);
 	}
@@ -277,23 +288,37 @@ sessions_swap(struct sl_links *l, struct peer *p, uint64_t now_us)
 	sl_mmp_metrics_cutover(&p->metrics);
 	sl_excused_cutover(p);
 	sl_peer_publish(l, p, false);
+	doubt_from(p, now_us);
 }
 
 /*
- * Some time after dials that crossed, or a rekey whose end the peer was not heard on: when it sends on
- * the session that lost and has never sent on the other, the choice was wrong (a recorded msg1 that
- * came while we dialled; a msg2 that came when the peer had given its session up). Taken back, until
- * a frame does come on the other.
+ * A peer that was last heard on the session that we left, and well after we left it, is not where we are: a recorded msg1
+ * came while we dialled; a msg2 came when the peer had given its session up; the frame that made us change had been on its
+ * way for longer than the peer kept the session. The change is taken back, until a frame does come on the other.
  */
 static void
 doubt(struct sl_links *l, struct peer *p, uint64_t now_us)
 {
+	uint64_t heard;
+
 	p->doubt_us = 0;
-	if (!p->up || !p->previous.s || p->current.confirmed ||
-		last_rx_us(&p->previous) + SL_DOUBT_US / 2 < now_us)
+	if (!p->up || !p->previous.s)
+		return;
+	p->doubt_us = now_us + SL_BEAT_US;
+	heard = last_rx_us(&p->previous);
+	if (heard <= last_rx_us(&p->current) || heard < p->previous.since_us + SL_DOUBT_US / 2)
 		return;
 	p->current.rival = true;
+	p->current.confirmed = false;
+	__atomic_fetch_or(&p->current.s->notify, SL_NOTIFY_FIRST_FRAME, __ATOMIC_RELEASE);
 	sessions_swap(l, p, now_us);
+}
+
+/* A quiet peer may not have said yet where it is: then the session before stays for as long as the link may live. */
+static bool
+placed(const struct peer *p)
+{
+	return !p->up || last_rx_us(&p->current) > p->previous.since_us;
 }
 
 bool
@@ -326,8 +351,7 @@ candidate_run(struct sl_links *l, struct peer *p, struct slot *c, uint64_t now_u
 		}
 	} else if (now_us >= c->since_us + SL_HANDOVER_US) {
 		/* Unheard: when the peer goes on with the old session, it has given the new one up. */
-		if (sl_peer_promote(l, p, c, slot_k(c), now_us))
-			p->doubt_us = now_us + SL_DOUBT_US;
+		(void)sl_peer_promote(l, p, c, slot_k(c), now_us);
 	} else if (c->nudges < 2 && now_us >= c->since_us + c->nudges * SL_HANDOVER_US / 2) {
 		c->nudges++;
 		sl_heartbeat_send(l, p, c, now_us);
@@ -337,7 +361,7 @@ candidate_run(struct sl_links *l, struct peer *p, struct slot *c, uint64_t now_u
 void
 sl_sessions_run(struct sl_links *l, struct peer *p, uint64_t now_us)
 {
-	if (p->previous.s && now_us >= p->previous.since_us + SL_DRAIN_US)
+	if (p->previous.s && now_us >= p->previous.since_us + SL_DRAIN_US && placed(p))
 		sl_slot_retire(l, p, &p->previous);
 	if (p->doubt_us && now_us >= p->doubt_us)
 		doubt(l, p, now_us);
@@ -353,7 +377,7 @@ sl_sessions_due(const struct sl_links *l, const struct peer *p)
 {
 	uint64_t due = UINT64_MAX, t;
 
-	if (p->previous.s)
+	if (p->previous.s && placed(p))
 		due = p->previous.since_us + SL_DRAIN_US;
 	if (p->doubt_us && p->doubt_us < due)
 		due = p->doubt_us;
@@ -451,6 +475,7 @@ rescue(struct sl_links *l, struct peer *p, const struct attempt *a, uint64_t now
 	sl_link_log_rekey_failed(p, "its answer was lost: dialled anew");
 	sl_disconnect_send(l, p, SL_DISCONNECT_OTHER, now_us);
 	sl_peer_down(l, p, SL_DOWN_DEAD, now_us);
+	sl_candidates_drop(l, p); /* none of them may be taken for a dial that crosses this one */
 	p->lost_us = 0;
 	if (sl_attempt_start(l, p, &to, false, now_us) < 0)
 		sl_peer_redial_after_loss(l, p, now_us);

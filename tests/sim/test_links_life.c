@@ -585,6 +585,53 @@ lose_handshakes_tap(struct net *w, struct node *from, struct node *to, const uin
 		fate->copies = 0;
 }
 
+/* The first dial's frames are lost, but for one that is late. */
+static void
+late_dial_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes,
+	size_t len, struct fate *fate, void *arg)
+{
+	unsigned *frames = arg; /* of the first dial */
+
+	(void)w, (void)to, (void)len;
+	if (bytes[0] != SL_PHASE_ESTABLISHED || from != n[0])
+		return;
+	if ((*frames)++ == 0)
+		fate->delay_us[0] = 5 * NET_S;
+	else
+		fate->copies = 0;
+}
+
+/* It comes when its sender has another session, and has been heard on that. */
+SL_TEST(links_life, a_late_frame_of_a_dial_given_up)
+{
+	unsigned frames = 0;
+
+	net = net_create();
+	net_pair(net, n, NULL);
+	net->tap = late_dial_tap;
+	net->tap_arg = &frames;
+	net_configure(n[0], n[1]);
+	net_run(net, 3 * NET_S); /* more than twins are apart (link_limits.h) */
+	SL_EXPECT_EQ(n[0]->ups, 1);
+	SL_EXPECT_EQ(n[1]->ups, 0);
+	SL_EXPECT_GE(frames, 1);
+	SL_EXPECT_EQ(sl_links_disconnect(n[0]->links, sl_identity_xonly(n[1]->identity),
+			     SL_DISCONNECT_OTHER, net->now_us),
+		0);
+	net->tap = NULL;
+	net_configure(n[0], n[1]);
+	SL_EXPECT(net_run_until_up(net, n[0], n[1], 2 * NET_S));
+	/* The late frame is here, and the doubt has been thought. */
+	net_run(net, 6 * NET_S);
+	for (unsigned s = 0; s < 30; s++) {
+		SL_EXPECT(net_carries(n[0], n[1]));
+		net_run(net, NET_S);
+	}
+	SL_EXPECT_EQ(n[1]->ups, 1);
+	SL_EXPECT_EQ(n[0]->downs[SL_DOWN_DEAD] + n[1]->downs[SL_DOWN_DEAD], 0);
+	net_destroy(net);
+}
+
 SL_TEST(links_life, one_line_a_change)
 {
 	struct sl_links_config c;

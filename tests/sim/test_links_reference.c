@@ -223,6 +223,7 @@ SL_TEST(links_reference, our_rekey)
 	puppet_heartbeat(&old, n, 0);
 	net_run(net, 10 * NET_MS);
 	SL_EXPECT_EQ(net_counter(n, SL_LINK_RX_UNKNOWN_INDEX), 0);
+	puppet_heartbeat(p, n, SL_FLAG_K);
 	net_run(net, 11 * NET_S);
 	puppet_heartbeat(&old, n, 0);
 	net_run(net, 10 * NET_MS);
@@ -591,8 +592,45 @@ SL_TEST(links_reference, candidates_that_lost_go_soon)
 	puppet_heartbeat(p, n, SL_FLAG_K);
 	net_run(net, 6 * NET_S);
 	SL_EXPECT_EQ(sl_session_count(n->table), 2); /* current and draining */
+	puppet_heartbeat(p, n, SL_FLAG_K);
 	net_run(net, 5 * NET_S);
 	SL_EXPECT_EQ(sl_session_count(n->table), 1);
+	end();
+}
+
+/* The session before stays until the peer has said, on the new one, that it is there; a frame on
+ * the old one is enough to go back. */
+SL_TEST(links_reference, one_frame_on_a_new_session_and_then_the_old)
+{
+	struct sl_link_info info;
+	struct puppet old;
+
+	begin(NULL);
+	dialled_by_us(1);
+	chatter(31, 0);
+	old = *p;
+	puppet_dial(p, n, 2, NULL);
+	net_run(net, NET_MS);
+	SL_EXPECT(puppet_finish(p, n));
+	puppet_heartbeat(p, n, SL_FLAG_K);
+	net_run(net, 100 * NET_MS);
+	SL_EXPECT(info_of(&info));
+	SL_EXPECT_EQ(info.tx_index, 2);
+	net_run(net, 12 * NET_S); /* longer than a session drains */
+	SL_EXPECT_EQ(sl_session_count(n->table), 2);
+	puppet_heartbeat(&old, n, 0);
+	net_run(net, 2 * NET_S);
+	SL_EXPECT(info_of(&info));
+	SL_EXPECT_EQ(info.tx_index, 1);
+	/* It changes after all. */
+	puppet_heartbeat(p, n, SL_FLAG_K);
+	net_run(net, 10 * NET_MS);
+	SL_EXPECT(info_of(&info));
+	SL_EXPECT_EQ(info.tx_index, 2);
+	puppet_heartbeat(p, n, SL_FLAG_K);
+	net_run(net, 11 * NET_S);
+	SL_EXPECT_EQ(sl_session_count(n->table), 1);
+	SL_EXPECT_EQ(net_counter(n, SL_LINK_RX_UNKNOWN_INDEX), 0);
 	end();
 }
 

@@ -373,6 +373,78 @@ SL_TEST(links_rekey, an_answer_that_comes_too_late)
 	end();
 }
 
+/*
+ * Two rekeys that cross, and a first frame that is late. n[1] has made its own session (S2) current
+ * by time: nothing of n[0] comes through, nor what it sends itself. n[0] has a session of its own
+ * making (S3), whose first frame is on its way, when it at last hears S2 and changes to that. Then
+ * n[1] gets the frame on S3, and changes to that.
+ */
+struct cross {
+	enum { S2_ASKED, S2_ANSWERED, S3_ANSWERED, S3_BEGUN } stage;
+	uint32_t s2_index, s3_index; /* where n[0] receives on S2, n[1] on S3 */
+	bool lose_s3;		     /* whatever n[0] and n[1] send on S3 but for the first frame */
+	uint32_t s3_back;
+};
+
+static void
+cross_tap(struct net *w, struct node *from, struct node *to, const uint8_t *bytes,
+	size_t len, struct fate *fate, void *arg)
+{
+	struct cross *c = arg;
+	bool frame = bytes[0] == SL_PHASE_ESTABLISHED;
+	uint32_t index = sl_get32(bytes + 4);
+
+	(void)w, (void)to, (void)len;
+	if (bytes[0] == SL_PHASE_MSG2 && from == n[0]) {
+		c->stage = S2_ANSWERED;
+		c->s2_index = index;
+	} else if (bytes[0] == SL_PHASE_MSG2 && from == n[1] && c->stage == S2_ANSWERED) {
+		c->stage = S3_ANSWERED;
+		c->s3_index = index;
+		c->s3_back = sl_get32(bytes + 8);
+	} else if (frame && from == n[0] && c->stage >= S3_ANSWERED && index == c->s3_index) {
+		if (c->stage == S3_ANSWERED)
+			fate->delay_us[0] = 1500 * NET_MS;
+		else if (c->lose_s3)
+			fate->copies = 0;
+		c->stage = S3_BEGUN;
+	} else if (frame && from == n[0] && (c->stage == S2_ANSWERED || c->stage == S3_ANSWERED)) {
+		fate->copies = 0;
+	} else if (frame && from == n[1] && c->stage >= S2_ANSWERED) {
+		if (c->stage < S3_BEGUN && index == c->s2_index)
+			fate->copies = 0;
+		if (c->lose_s3 && index == c->s3_back)
+			fate->copies = 0;
+	}
+}
+
+SL_TEST(links_rekey, crossing_with_a_late_first_frame)
+{
+	for (unsigned v = 0; v < 6; v++) {
+		struct cross c = {.stage = S2_ASKED, .lose_s3 = v & 1};
+		uint64_t before[2];
+
+		defaults();
+		config[0].rekey_after_us = 30 * NET_S;
+		config[1].rekey_after_us = 20 * NET_S;
+		begin(0);
+		net->tap = cross_tap;
+		net->tap_arg = &c;
+		for (unsigned s = 0; s < 3000 && c.stage != S3_BEGUN; s++)
+			traffic(100 * NET_MS);
+		SL_ASSERT(c.stage == S3_BEGUN);
+		/* The frame's delay, the peer's doubt, and a beat. */
+		traffic(1500 * NET_MS + 3 * NET_S + NET_S);
+		for (unsigned i = 0; i < 2; i++)
+			before[i] = n[i]->data_received;
+		traffic(5 * NET_S);
+		SL_EXPECT_GE(n[0]->data_received - before[0], 248);
+		SL_EXPECT_GE(n[1]->data_received - before[1], 248);
+		expect_agreement();
+		end();
+	}
+}
+
 SL_TEST(links_rekey, every_ten_seconds_with_ends_of_our_own)
 {
 	defaults();
