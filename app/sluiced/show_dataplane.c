@@ -90,7 +90,7 @@ sl_show_ports(struct sl_daemon *d, const json_t *params)
 		json_object_set_new(o, "steering", json_string(s.steering));
 		json_object_set_new(o, "steering_why", json_string(s.steering_why));
 		set_u64(o, "flow_rules", s.flow_rules);
-		set_u64(o, "flow_hits", s.flow_hits);
+		set_u64(o, "flow_hits", sl_dataplane_flow_hits(d->dp, i));
 		set_u64(o, "received", s.received);
 		set_u64(o, "handed_over", s.handed_over);
 		set_u64(o, "control_tx", s.control_tx);

@@ -34,20 +34,12 @@
 #define HOMES_BURST 64 /* of all homes together */
 #define HOMES_RATE_PER_S 10
 
-static uint64_t
-mix(uint64_t h)
-{
-	h = (h ^ h >> 31) * 0x9e3779b97f4a7c15ull;
-	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
-	return h ^ h >> 32;
-}
-
 uint64_t
 sl_msg1_hash(const struct sl_links *l, const uint8_t *packet)
 {
-	uint64_t h = mix(sl_get64(packet + MSG1_NOISE + 1) ^ l->hash_key);
+	uint64_t h = sl_hash_mix(sl_get64(packet + MSG1_NOISE + 1) ^ l->hash_key);
 
-	return mix(h ^ sl_get64(packet + MSG1_NOISE + 9) ^ sl_get32(packet + MSG1_SENDER));
+	return sl_hash_mix(h ^ sl_get64(packet + MSG1_NOISE + 9) ^ sl_get32(packet + MSG1_SENDER));
 }
 
 int
@@ -114,8 +106,8 @@ refused_row(struct sl_links *l, const uint8_t *packet, uint64_t *hash)
 
 	/* All of it: a copy with one bit changed must not silence the right one. */
 	for (unsigned i = MSG1_SENDER; i + 8 <= SL_MSG1_PACKET_BYTES; i += 8)
-		h = mix(h ^ sl_get64(packet + i));
-	*hash = mix(h ^ sl_get64(packet + SL_MSG1_PACKET_BYTES - 8)) | 1;
+		h = sl_hash_mix(h ^ sl_get64(packet + i));
+	*hash = sl_hash_mix(h ^ sl_get64(packet + SL_MSG1_PACKET_BYTES - 8)) | 1;
 	return &l->admission.refused[*hash >> 16 & (SL_REFUSED_ROWS - 1)];
 }
 
@@ -157,17 +149,17 @@ prefix_hash(const struct sl_links *l, const struct sl_addr *a)
 
 	switch (a->kind) {
 	case SL_ADDR_UDP4:
-		h = mix(h) ^ ((uint64_t)a->u.ip4[0] << 16 | (uint64_t)a->u.ip4[1] << 8 | a->u.ip4[2]);
+		h = sl_hash_mix(h) ^ ((uint64_t)a->u.ip4[0] << 16 | (uint64_t)a->u.ip4[1] << 8 | a->u.ip4[2]);
 		break;
 	case SL_ADDR_UDP6:
 		for (unsigned i = 0; i < 6; i++)
-			h = mix(h) ^ a->u.ip6[i];
+			h = sl_hash_mix(h) ^ a->u.ip6[i];
 		break;
 	default:
-		h = mix(h) ^ ((uint64_t)a->transport << 16 | a->link);
+		h = sl_hash_mix(h) ^ ((uint64_t)a->transport << 16 | a->link);
 		break;
 	}
-	return mix(h) | 1; /* 0 is an empty row */
+	return sl_hash_mix(h) | 1; /* 0 is an empty row */
 }
 
 static struct sl_bucket *
@@ -186,7 +178,7 @@ prefix_bucket(struct sl_links *l, const struct sl_addr *from, uint64_t now_us)
 static struct caller_row *
 caller_row(struct sl_links *l, const struct sl_addr *from, const uint8_t *packet, uint64_t *hash)
 {
-	*hash = mix(sl_msg1_hash(l, packet) ^ sl_addr_hash(from)) | 1;
+	*hash = sl_hash_mix(sl_msg1_hash(l, packet) ^ sl_addr_hash(from)) | 1;
 	return &l->admission.callers[*hash >> 16 & (SL_CALLER_ROWS - 1)];
 }
 

@@ -136,9 +136,7 @@ sl_links_hash_addr16(const struct sl_links *l, const struct sl_node_addr *a)
 
 	/* The address is a hash already; the key keeps others from choosing our buckets. */
 	memcpy(w, a->bytes, sizeof(w));
-	w[0] = (w[0] ^ l->hash_key) * 0x9e3779b97f4a7c15ull;
-	w[0] = (w[0] ^ w[0] >> 31 ^ w[1]) * 0xbf58476d1ce4e5b9ull;
-	return w[0] ^ w[0] >> 29;
+	return sl_hash_mix(sl_hash_mix(w[0] ^ l->hash_key) ^ w[1]);
 }
 
 static uint64_t
@@ -147,12 +145,9 @@ hash_address(const struct sl_links *l, const struct sl_addr *a)
 	uint64_t w[3], h = l->hash_key;
 
 	memcpy(w, a, sizeof(w));
-	for (int i = 0; i < 3; i++) {
-		h = (h ^ w[i]) * 0x9e3779b97f4a7c15ull;
-		h ^= h >> 29;
-	}
-	h *= 0xbf58476d1ce4e5b9ull;
-	return h ^ h >> 32;
+	for (int i = 0; i < 3; i++)
+		h = sl_hash_mix(h ^ w[i]);
+	return h;
 }
 
 void

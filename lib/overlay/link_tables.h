@@ -10,6 +10,15 @@ struct peer;
 struct sl_links;
 struct sl_node_addr;
 
+/* Each bit of the result depends on each of h. Not a keyed hash for secrets: a key in h keeps strangers from choosing rows. */
+static inline uint64_t
+sl_hash_mix(uint64_t h)
+{
+	h = (h ^ h >> 31) * 0x9e3779b97f4a7c15ull;
+	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
+	return h ^ h >> 32;
+}
+
 /* Intrusive chained hash. The node lies in its record. */
 struct map_node {
 	struct map_node *next;

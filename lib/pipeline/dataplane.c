@@ -10,8 +10,8 @@
 
 _Static_assert(RTE_PKTMBUF_HEADROOM >= SL_PATH_HEADER_MAX, "the longest outer header fits in front of a shorter one");
 
-static void
-config_defaults(struct sl_dataplane_config *c)
+void
+sl_dataplane_config_defaults(struct sl_dataplane_config *c)
 {
 	if (c->burst == 0)
 		c->burst = 32;
@@ -27,7 +27,7 @@ config_defaults(struct sl_dataplane_config *c)
 static int
 config_check(struct sl_dataplane_config *c)
 {
-	config_defaults(c);
+	sl_dataplane_config_defaults(c);
 	if (c->workers == 0 || c->workers > SL_WORKERS_MAX || c->burst > SL_BURST_MAX || c->aead == NULL ||
 		c->ring_size > 1u << 20)
 		return -EINVAL;
@@ -323,7 +323,7 @@ sl_dataplane_buffers_plan(const struct sl_dataplane_config *config, unsigned por
 	struct sl_dataplane_config c = *config;
 	uint32_t desc = RTE_MAX(descriptors, SL_PORT_DESCRIPTORS), n;
 
-	config_defaults(&c);
+	sl_dataplane_config_defaults(&c);
 	/* Some drivers pair receive and transmit queues, control's too. */
 	n = buffers_sum(&c, desc * (c.workers + 1u), desc * c.workers * ports, SL_POOL_CACHE);
 	return RTE_MAX(RTE_ALIGN_CEIL(n, 1024u), SL_POOL_MBUFS);
@@ -444,6 +444,12 @@ sl_dataplane_ports(const struct sl_dataplane *dp)
 	return dp->port_count;
 }
 
+uint64_t
+sl_dataplane_flow_hits(const struct sl_dataplane *dp, uint16_t port)
+{
+	return port < dp->port_count ? sl_steer_hits(&dp->ports[port]) : 0;
+}
+
 int
 sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_port_stats *s)
 {
@@ -463,7 +469,6 @@ sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_
 	s->steering = sl_steer_mode_name(p->steer.mode);
 	s->steering_why = p->steer.why;
 	s->flow_rules = p->steer.count;
-	s->flow_hits = sl_steer_hits(p);
 	sl_steer_handed(dp, port, &s->received, &s->handed_over);
 	s->control_tx = p->control_tx;
 	s->control_tx_dropped =

@@ -103,6 +103,9 @@ struct sl_dataplane {
 /* dataplane.c: gives workers their queues. sl_dataplane_start() does it; who drives workers by hand calls it instead. */
 int sl_dataplane_prepare(struct sl_dataplane *dp) SL_MUST_CHECK;
 
+/* Puts in what is 0 for "the default", and rounds. */
+void sl_dataplane_config_defaults(struct sl_dataplane_config *c);
+
 /* Buffers of a port's pool that can be in use at once. */
 uint32_t sl_dataplane_buffers_most(const struct sl_dataplane *dp, uint16_t port);
 

@@ -70,8 +70,8 @@ struct sl_dataplane_config {
 	uint16_t workers;	/* 1 .. 32; each needs an lcore that is not control's */
 	uint32_t mbufs;		/* per pool; 0 = SL_POOL_MBUFS */
 	uint16_t mbuf_data_size; /* bytes of data room, 0 = for the largest mtu; less: larger frames come in several buffers */
-	uint32_t ring_size;	/* worker -> control, entries */
-	uint32_t hop_cache_entries; /* per worker */
+	uint32_t ring_size;	/* worker -> control, entries; 0 = 1024; rounded up to a power of two */
+	uint32_t hop_cache_entries; /* per worker, 0 = 4096 */
 	uint16_t burst;		/* frames a poll, 0 = 32, at most 64 */
 	const struct sl_aead_backend *aead;
 	enum sl_elephant_mode elephant;
@@ -269,7 +269,6 @@ struct sl_port_stats {
 	const char *steering; /* "flow", "rss", "driver", "software", "one"; "-" before start */
 	const char *steering_why; /* of the port: valid until its steering changes */
 	uint32_t flow_rules;
-	uint64_t flow_hits; /* as the device counts, 0 when it does not */
 	uint64_t received, handed_over; /* with several workers: frames from its queues, and those that another worker owns */
 };
 /* NUMA node of the worker's CPU, -1 = unknown. */
@@ -278,6 +277,8 @@ int sl_dataplane_worker_node(const struct sl_dataplane *dp, uint16_t worker);
 int sl_dataplane_queue_worker(const struct sl_dataplane *dp, uint16_t port, uint16_t queue);
 uint16_t sl_dataplane_ports(const struct sl_dataplane *dp);
 int sl_dataplane_port_stats(const struct sl_dataplane *dp, uint16_t port, struct sl_port_stats *stats) SL_MUST_CHECK;
+/* Frames that the port's flow rules matched, as the device counts; 0 when it does not. Asks the device about each rule. */
+uint64_t sl_dataplane_flow_hits(const struct sl_dataplane *dp, uint16_t port);
 
 /* struct sl_neigh_info: sl_ifaddr.h */
 void sl_dataplane_for_each_neigh(const struct sl_dataplane *dp, sl_neigh_fn fn, void *arg);

@@ -32,6 +32,7 @@
 #include <immintrin.h>
 #endif
 #include <assert.h>
+#include <stddef.h>
 #include "../overlay/sl_addr.h"
 #include "../overlay/sl_wire.h"
 #include "sl_cksum.h"
@@ -257,6 +258,9 @@ sl_parse_shape_fits(const struct sl_parse_shape *s, const uint8_t *frame)
  */
 #define SL_PARSED_TAIL(offset, len, due) \
 	((uint64_t)(offset) | (uint64_t)(len) << 16 | (uint64_t)SL_PARSE_ESTABLISHED << 32 | (uint64_t)(due) << 40)
+static_assert(sizeof(struct sl_addr) == 24 && offsetof(struct sl_parsed, offset) == 24 && offsetof(struct sl_parsed, len) == 26 &&
+	offsetof(struct sl_parsed, kind) == 28 && offsetof(struct sl_parsed, checksum_due) == 29 && sizeof(struct sl_parsed) == 32,
+	"SL_PARSED_TAIL is the last word of struct sl_parsed");
 static inline void
 sl_parsed_write(struct sl_parsed *out, uint64_t from, uint64_t addr0, uint64_t addr1, uint64_t tail)
 {
@@ -278,6 +282,8 @@ sl_parse_prefix_len(const uint8_t *fmp)
 extern const uint8_t sl_parse_net4_bad[256];
 
 /* Ours, or a broadcast address of one of our prefixes. What is behind the count is zero. */
+static_assert(offsetof(struct sl_parse_local, ip4_broadcast) == offsetof(struct sl_parse_local, ip4) + 4 * SL_PARSE_IP4_MAX &&
+	8 * SL_PARSE_IP4_MAX == 64, "one row of 16");
 static inline uint32_t
 sl_parse_source4_ours(const struct sl_parse_local *local, uint32_t src)
 {
